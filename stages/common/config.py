@@ -31,6 +31,8 @@ class Section(BaseModel):
 
 
 class Tasks(Section):
+    """Where tasks come from and how they are split."""
+
     source: str = _field(
         "starter", "starter, humaneval, mbpp, kodcode, generated, a local file, or a hub data set's name"
     )
@@ -54,13 +56,19 @@ class Nano(Section):
 
 
 class Policy(Section):
+    """Version 0."""
+
     init: str = _field("smollm2-135m", "smollm2-135m, nano, a local Hugging Face folder, or a hub id")
 
 
 class Generate(Section):
-    group_size: int = _field(4, "G: completions sampled from each prompt", ge=2)
-    tasks_per_version: Count = _field(16, "tasks drawn for each policy version, without repeats until all were used")
-    temperature: Positive = _field(0.8, "sampling temperature")
+    """Sampling rollout trees; see stages/generate."""
+
+    group_size: Count = _field(4, "G: completions sampled from each prompt")
+    tasks_per_version: Count | None = _field(
+        16, "tasks drawn for each policy version, no repeats until all were used; none takes all"
+    )
+    temperature: Annotated[float, Field(ge=0)] = _field(0.8, "sampling temperature")
     top_p: Annotated[float, Field(gt=0, le=1)] = _field(
         1.0, "nucleus sampling; below 1 the engine correction must be off"
     )
@@ -70,6 +78,9 @@ class Generate(Section):
         2048, "longest prompt plus completion; a prompt that leaves no room is context_overflow"
     )
     history: Literal["latest", "whole"] = _field("latest", "what a later turn reads: the latest attempt or all of them")
+    attempt: Literal["code", "text"] = _field(
+        "code", "an earlier attempt in a later prompt: its code alone or its whole text"
+    )
     thinking: Literal["strip", "keep"] = _field("strip", "<think> blocks of earlier attempts in later prompts")
     instruction: str | None = _field(None, "a system message; none leaves the chat template's own")
     shards: Count = _field(1, "parts of a turn, one engine each: as many as there are devices")
@@ -81,6 +92,8 @@ class Generate(Section):
 
 
 class Execute(Section):
+    """Running code in sandboxes; see docs/execute.md."""
+
     cpu_seconds: Positive = _field(4.0, "CPU time of one test; a task's own limit comes first")
     wall_factor: Annotated[float, Field(ge=1)] = _field(3.0, "wall time allowed, times cpu_seconds")
     memory_mb: Annotated[int, Field(ge=64)] = _field(1024, "address space of a candidate's process")
@@ -99,6 +112,8 @@ class Execute(Section):
 
 
 class Credit(Section):
+    """Credit, pruning and advantages; see docs/credit.md."""
+
     strategy: Literal["mars", "mers", "own"] = _field("mars", "how reward goes back through the tree")
     gamma: Share = _field(0.9, "mers: weight of the children's mean")
     normalise: Literal["per_turn", "none"] = _field("per_turn", "mers: divide by the turns that were left")
@@ -111,6 +126,8 @@ class Credit(Section):
 
 
 class Update(Section):
+    """The GRPO step; see docs/update.md."""
+
     loss: Literal["grpo", "bnpo", "dapo", "dr_grpo", "gspo", "cispo"] = _field("dapo", "loss, see docs/update.md")
     lr: Positive = _field(1e-6, "peak learning rate")
     warmup_steps: int = _field(0, "optimiser steps of linear warm-up, counted over all versions", ge=0)
@@ -145,6 +162,8 @@ class Update(Section):
 
 
 class Evaluate(Section):
+    """Iteration-k evaluation."""
+
     versions: Literal["ends", "all", "none"] = _field("ends", "policy versions evaluated: first and last, all, or none")
     iterations: Annotated[int, Field(ge=1, le=10)] = _field(3, "attempts k a policy has, with feedback in between")
     samples: Count = _field(1, "chains per task")
@@ -154,6 +173,8 @@ class Evaluate(Section):
 
 
 class Report(Section):
+    """The HTML page."""
+
     trees: int = _field(6, "whole trees shown", ge=0)
 
 
@@ -182,6 +203,10 @@ class Config(Section):
                 "over fewer tokens than the trainer's and their ratio is wrong; set top_p: 1.0 and top_k: 0, or "
                 "is_correction: none"
             )
+        if self.generate.group_size < 2:
+            raise ValueError("generate.group_size must be at least 2: an advantage compares the siblings of a group")
+        if self.generate.temperature == 0:
+            raise ValueError("generate.temperature must be above 0: greedy siblings are all alike")
         if self.generate.max_tokens >= self.generate.max_model_len:
             raise ValueError("generate.max_tokens must be below generate.max_model_len, which counts the prompt too")
         if self.update.schedule != "constant" and self.update.schedule_steps is None:

@@ -44,7 +44,9 @@ def read_manifest(folder: Path, verify: bool = False) -> Manifest:
     try:
         manifest = Manifest(**json.loads((folder / MANIFEST).read_text()))
     except FileNotFoundError:
-        raise UserError(f"{folder}: no {MANIFEST}, so this is no finished policy; delete the folder and run again") from None
+        raise UserError(
+            f"{folder}: no {MANIFEST}, so this is no finished policy; delete the folder and run again"
+        ) from None
     except (ValueError, TypeError) as error:
         raise UserError(f"{folder / MANIFEST}: not readable ({error}); delete the folder and run again") from None
     for name, digest in manifest.files.items():
