@@ -86,10 +86,15 @@ def settings_from(args: argparse.Namespace, model: type[BaseModel]) -> BaseModel
         raise UserError(f"{where}: {first['msg']}") from None
 
 
-def flags_for(settings: BaseModel) -> list[str]:
-    """The command line that gives `settings` back, in the order of the fields; used by the workflow's rules."""
+def flags_for(settings: BaseModel, tracked: bool | None = None) -> list[str]:
+    """The command line that gives `settings` back, in the order of the fields; used by the workflow's rules.
+
+    `tracked` picks the fields that decide what is computed (True) or those that only say how much fits (False).
+    """
     flags: list[str] = []
-    for name in type(settings).model_fields:
+    for name, info in type(settings).model_fields.items():
+        if tracked is not None and tracked != (info.json_schema_extra or {}).get("tracked", True):
+            continue
         value = getattr(settings, name)
         if isinstance(value, bool):
             flags.append(_flag(name) if value else _flag("no_" + name))

@@ -20,8 +20,9 @@ Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 
 
-def _field(default: object, text: str, **limits: object) -> object:
-    return Field(default, description=text, **limits)
+def _field(default: object, text: str, tracked: bool = True, **limits: object) -> object:
+    """A key with its default and its line of help; an untracked one says how much fits, and changes no numbers."""
+    return Field(default, description=text, json_schema_extra=None if tracked else {"tracked": False}, **limits)
 
 
 class Section(BaseModel):
@@ -85,10 +86,10 @@ class Generate(Section):
     instruction: str | None = _field(None, "a system message; none leaves the chat template's own")
     shards: Count = _field(1, "parts of a turn, one engine each: as many as there are devices")
     dtype: Literal["float32", "bfloat16", "float16", "auto"] = _field("float32", "weights in the engine")
-    tensor_parallel_size: Count = _field(1, "GPUs per engine")
-    gpu_memory_utilization: Share = _field(0.85, "share of GPU memory the engine takes")
-    kv_cache_gib: Count = _field(2, "key-value cache on a CPU, GiB")
-    max_num_seqs: Count = _field(128, "completions sampled together")
+    tensor_parallel_size: Count = _field(1, "GPUs per engine", tracked=False)
+    gpu_memory_utilization: Share = _field(0.85, "share of GPU memory the engine takes", tracked=False)
+    kv_cache_gib: Count = _field(2, "key-value cache on a CPU, GiB", tracked=False)
+    max_num_seqs: Count = _field(128, "completions sampled together", tracked=False)
 
 
 class Execute(Section):
@@ -153,9 +154,9 @@ class Update(Section):
     is_max: Positive = _field(2.0, "upper bound of the correction")
     is_min: Annotated[float, Field(ge=0)] = _field(0.0, "lower bound of the correction")
     mask_truncated: bool = _field(False, "leave completions out that ran into max_tokens")
-    tokens_per_batch: Count = _field(2048, "tokens per forward pass; memory follows it, numbers do not")
-    logits_chunk: Count = _field(512, "positions whose logits exist at one time")
-    gradient_checkpointing: bool = _field(False, "recompute activations in the backward pass")
+    tokens_per_batch: Count = _field(2048, "tokens per forward pass; memory follows it, numbers do not", tracked=False)
+    logits_chunk: Count = _field(512, "positions whose logits exist at one time", tracked=False)
+    gradient_checkpointing: bool = _field(False, "recompute activations in the backward pass", tracked=False)
     dtype: Literal["float32", "bfloat16"] = _field("float32", "weights and activations of the trainer")
     lora_rank: int = _field(0, "train LoRA adapters of this rank; 0 trains all weights", ge=0)
     lora_alpha: Positive = _field(32.0, "LoRA scaling")
@@ -168,7 +169,7 @@ class Evaluate(Section):
     iterations: Annotated[int, Field(ge=1, le=10)] = _field(3, "attempts k a policy has, with feedback in between")
     samples: Count = _field(1, "chains per task")
     temperature: Annotated[float, Field(ge=0)] = _field(0.0, "0 is greedy")
-    heldout: int | None = _field(None, "held-out tasks evaluated; none takes all, 0 none of them", ge=0)
+    heldout: int | None = _field(None, "held-out tasks evaluated; none takes all, 0 leaves them out", ge=0)
     humaneval: int | None = _field(0, "HumanEval tasks evaluated; none takes all 164", ge=0)
 
 
@@ -181,6 +182,9 @@ class Report(Section):
 class Config(Section):
     """A whole run."""
 
+    device: Literal["cpu", "gpu"] = _field(
+        "cpu", "what generate and update run on: picks envs/*.yaml and asks for GPUs"
+    )
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = _field("run", "results go to results/<run>/")
     seed: int = _field(0, "seed of everything that is drawn", ge=0)
     versions: Count = _field(2, "policy updates; may be raised later, the run goes on")

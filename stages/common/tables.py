@@ -219,10 +219,10 @@ def to_table(table: Table, rows: Iterable[Mapping[str, object]] | pa.Table) -> p
     elif set(rows.column_names) != set(table.schema.names):
         odd = sorted(set(rows.column_names) ^ set(table.schema.names))
         raise ValueError(f"table {table.name}: columns {odd} are missing or unknown")
-    rows = rows.select(table.schema.names).cast(table.schema)
     for field in table.schema:
         if not field.nullable and rows[field.name].null_count:
             raise ValueError(f"table {table.name}: column {field.name} holds NULL")
+    rows = rows.select(table.schema.names).cast(table.schema)
     rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
     if rows.num_rows and rows.group_by(list(table.key)).aggregate([]).num_rows != rows.num_rows:
         raise ValueError(f"table {table.name}: the key {', '.join(table.key)} occurs more than once")

@@ -17,8 +17,6 @@ from stages.common.timing import Timings
 from stages.generate.extract import extract_code
 from stages.generate.plan import Prompt, children, draw_tasks, first_tasks, roots
 
-STAGE_VERSION = 1  # raised when the same settings would sample other completions
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m stages.generate", description=__doc__)
@@ -33,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="the run's seed")
     parser.add_argument("--out", type=Path, required=True, help="table of rollouts to write")
     parser.add_argument("--timings", type=Path, help="JSON file for the phases' times")
-    parser.add_argument("--stage-version", type=int, help="not read; lets a workflow notice another version")
+    parser.add_argument("--stage-version", type=int, default=0, help="recorded; raised where completions would differ")
     add_settings(parser, Generate)
     return parser
 
@@ -130,7 +128,7 @@ def _provenance(args: argparse.Namespace, settings: Generate) -> Mapping[str, ob
         seed=args.seed,
         version=args.version,
         turn=args.turn,
-        stage_version=STAGE_VERSION,
+        stage_version=args.stage_version,
     )
 
 

@@ -1,0 +1,85 @@
+# What the rules share: the checked configuration, paths of a run, flags of a stage.
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from stages.common.cli import UserError, flags_for
+from stages.common.config import Config, check
+
+try:
+    RUN = check(dict(config))
+except UserError as error:
+    raise WorkflowError(str(error)) from None
+
+RESULTS = f"results/{RUN.run}"
+ENVIRONMENT = f"{workflow.basedir}/envs/{RUN.device}.yaml"
+# Stages run in the interpreter that runs Snakemake; --sdm conda puts its own first on the path.
+PYTHON = "python" if workflow.deployment_settings.deployment_method else shlex.quote(sys.executable)
+STAGE = f"SNAKEMAKE_JOB=1 PYTHONPATH={shlex.quote(str(workflow.basedir))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} {PYTHON} -m stages"
+TURNS = range(1, RUN.turns + 1)
+SHARDS = range(RUN.generate.shards)
+GPUS = {"gpu": RUN.generate.tensor_parallel_size} if RUN.device == "gpu" else {}
+
+
+def flags(section, tracked=True, **changed):
+    """The flags of a section of the configuration, some values changed; untracked ones change no numbers."""
+    settings = getattr(RUN, section).model_copy(update=changed)
+    return shlex.join(flags_for(settings, tracked))
+
+
+def code(stage):
+    """The source files of a cheap stage: an edit re-runs it. Generating and training carry a stage_version instead."""
+    files = [p for p in Path(workflow.basedir, "stages", stage).rglob("*") if p.suffix in (".py", ".sql")]
+    return sorted(os.path.relpath(p) for p in files)
+
+
+def policy(version):
+    """The file that says a policy is whole."""
+    return f"{RESULTS}/policies/version={version}/manifest.json"
+
+
+def split(name):
+    """A table of admitted tasks: train, heldout, or a benchmark's name."""
+    return f"{RESULTS}/tasks/split={name}/part-0.parquet"
+
+
+def parts(table, version, turns=TURNS, shards=SHARDS):
+    """The files of a table of trees, for a version's turns and shards."""
+    return [f"{RESULTS}/{table}/version={version}/turn={t}/shard-{s}.parquet" for t in turns for s in shards]
+
+
+def earlier(table):
+    """Input function: a table's files of the turns before this one, of the same shard."""
+    return lambda wildcards: parts(table, wildcards.version, range(1, int(wildcards.turn)), [wildcards.shard])
+
+
+def benchmarks():
+    """The task tables that policies are evaluated on."""
+    return [
+        name
+        for name, tasks in (("heldout", RUN.evaluate.heldout), ("humaneval", RUN.evaluate.humaneval))
+        if tasks != 0
+    ]
+
+
+def evaluated():
+    """The policy versions that are evaluated, ascending."""
+    chosen = {"ends": {0, RUN.versions}, "all": set(range(RUN.versions + 1)), "none": set()}[RUN.evaluate.versions]
+    return sorted(chosen) if benchmarks() else []
+
+
+def evals():
+    """The evaluation tables of the run, versions ascending."""
+    return [
+        f"{RESULTS}/evals/benchmark={name}/version={version}/part-0.parquet"
+        for version in evaluated()
+        for name in benchmarks()
+    ]
+
+
+# How much fits (memory, batch sizes): in the command, not in params, so that changing it re-runs nothing.
+GENERATE_CAPACITY = flags("generate", tracked=False)
+UPDATE_CAPACITY = flags("update", tracked=False)

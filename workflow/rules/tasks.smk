@@ -1,0 +1,113 @@
+# tasks: import a source, run its references in the sandbox, admit those that score 1.0, split by hash.
+# A benchmark goes the same way, without a split.
+
+
+rule tasks_import:
+    input:
+        code=code("tasks"),
+    output:
+        candidates=f"{RESULTS}/import/candidates.parquet",
+    log:
+        f"{RESULTS}/logs/tasks_import.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/tasks_import.jsonl"
+    conda:
+        ENVIRONMENT
+    params:
+        seed=RUN.seed,
+        flags=flags("tasks"),
+    localrule: True
+    shell:
+        STAGE + ".tasks import --out {output.candidates} --seed {params.seed} {params.flags} > {log} 2>&1"
+
+
+rule benchmark_import:
+    input:
+        code=code("tasks"),
+    output:
+        candidates=f"{RESULTS}/import/{{benchmark}}/candidates.parquet",
+    log:
+        f"{RESULTS}/logs/benchmark_import/{{benchmark}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/benchmark_import/{{benchmark}}.jsonl"
+    conda:
+        ENVIRONMENT
+    params:
+        limit=lambda wildcards: getattr(RUN.evaluate, wildcards.benchmark) or "none",
+    localrule: True
+    shell:
+        STAGE + ".tasks import --out {output.candidates} --source {wildcards.benchmark} --limit {params.limit}"
+        " > {log} 2>&1"
+
+
+rule tasks_references:
+    input:
+        candidates="{folder}/candidates.parquet",
+    output:
+        verdicts="{folder}/verdicts.parquet",
+        feedback="{folder}/feedback.parquet",
+    log:
+        "{folder}/references.log",
+    benchmark:
+        "{folder}/references.jsonl"
+    conda:
+        ENVIRONMENT
+    threads: 8
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        flags=flags("execute"),
+    wildcard_constraints:
+        folder=rf"{RESULTS}/import(/[a-z]+)?",
+    shell:
+        STAGE + ".execute references --tasks {input.candidates} --verdicts {output.verdicts}"
+        " --feedback {output.feedback} --workers {threads} {params.flags} > {log} 2>&1"
+
+
+rule tasks_admit:
+    input:
+        code=code("tasks"),
+        candidates=f"{RESULTS}/import/candidates.parquet",
+        verdicts=f"{RESULTS}/import/verdicts.parquet",
+        feedback=f"{RESULTS}/import/feedback.parquet",
+    output:
+        train=split("train"),
+        heldout=split("heldout"),
+        rejected=f"{RESULTS}/rejected.parquet",
+    log:
+        f"{RESULTS}/logs/tasks_admit.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/tasks_admit.jsonl"
+    conda:
+        ENVIRONMENT
+    params:
+        share=RUN.tasks.heldout_share,
+    localrule: True
+    shell:
+        STAGE + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
+        " --heldout-share {params.share} --train {output.train} --heldout {output.heldout}"
+        " --rejected {output.rejected} > {log} 2>&1"
+
+
+rule benchmark_admit:
+    input:
+        code=code("tasks"),
+        candidates=f"{RESULTS}/import/{{benchmark}}/candidates.parquet",
+        verdicts=f"{RESULTS}/import/{{benchmark}}/verdicts.parquet",
+        feedback=f"{RESULTS}/import/{{benchmark}}/feedback.parquet",
+    output:
+        tasks=f"{RESULTS}/tasks/split={{benchmark}}/part-0.parquet",
+        rejected=f"{RESULTS}/import/{{benchmark}}/rejected.parquet",
+    log:
+        f"{RESULTS}/logs/benchmark_admit/{{benchmark}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/benchmark_admit/{{benchmark}}.jsonl"
+    conda:
+        ENVIRONMENT
+    localrule: True
+    wildcard_constraints:
+        benchmark="humaneval",
+    shell:
+        STAGE + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
+        " --all {output.tasks} --rejected {output.rejected} > {log} 2>&1"
