@@ -6,12 +6,14 @@ unique key: the same run gives byte-equal files. What cannot be reproduced (time
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as package_version
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stages.common.cli import UserError
@@ -223,10 +225,20 @@ def to_table(table: Table, rows: Iterable[Mapping[str, object]] | pa.Table) -> p
         if not field.nullable and rows[field.name].null_count:
             raise ValueError(f"table {table.name}: column {field.name} holds NULL")
     rows = rows.select(table.schema.names).cast(table.schema)
+    if _ascending(rows, table.key):  # sorted and unique already: saves most of the time on millions of rows
+        return rows.combine_chunks()
     rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
     if rows.num_rows and rows.group_by(list(table.key)).aggregate([]).num_rows != rows.num_rows:
         raise ValueError(f"table {table.name}: the key {', '.join(table.key)} occurs more than once")
     return rows
+
+
+def _ascending(rows: pa.Table, key: tuple[str, ...]) -> bool:
+    """Whether a key of one column rises strictly from row to row."""
+    if len(key) != 1:
+        return False
+    column = rows[key[0]]
+    return bool(pc.all(pc.less(column[:-1], column[1:])).as_py() if len(column) > 1 else True)
 
 
 def write(path: Path, table: Table, rows: Iterable[Mapping[str, object]] | pa.Table, made_by: Mapping = {}) -> pa.Table:
@@ -239,21 +251,40 @@ def write(path: Path, table: Table, rows: Iterable[Mapping[str, object]] | pa.Ta
     return data
 
 
+@contextmanager
+def _readable(path: Path, table: Table) -> Iterator[None]:
+    """Turn what goes wrong while a file is opened or read into a UserError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file (expected the {table.name} table)") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
+
+
+def _check_schema(path: Path, table: Table, got: pa.Schema, columns: list[str] | None = None) -> None:
+    want = pa.schema([table.schema.field(name) for name in columns or table.schema.names])
+    got = got.remove_metadata()
+    if not got.equals(want):
+        odd = sorted(set(map(str, got)) ^ set(map(str, want)))
+        raise UserError(f"{path}: not the {table.name} table; columns that differ: {'; '.join(odd)}")
+
+
+def count_rows(path: Path, table: Table) -> int:
+    """Rows of a file, from its footer alone; UserError when its columns are not those of `table`."""
+    with _readable(path, table), pq.ParquetFile(path) as file:
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+    _check_schema(path, table, schema)
+    return rows
+
+
 def read(paths: Path | Iterable[Path], table: Table, columns: list[str] | None = None) -> pa.Table:
     """Read one file or several as one Arrow table, sorted by the key; UserError names a file that does not fit."""
     parts = []
     for path in [paths] if isinstance(paths, str | Path) else paths:
-        try:
+        with _readable(path, table):
             part = pq.ParquetFile(path).read(columns=columns)
-        except FileNotFoundError:
-            raise UserError(f"{path}: no such file (expected the {table.name} table)") from None
-        except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{path}: not a readable Parquet file ({error}); delete it and run again") from None
-        want = pa.schema([table.schema.field(name) for name in columns or table.schema.names])
-        got = part.schema.remove_metadata()
-        if not got.equals(want):
-            odd = sorted(set(map(str, got)) ^ set(map(str, want)))
-            raise UserError(f"{path}: not the {table.name} table; columns that differ: {'; '.join(odd)}")
+        _check_schema(path, table, part.schema, columns)
         parts.append(part.replace_schema_metadata())
     if not parts:
         return table.schema.empty_table()
