@@ -1,0 +1,112 @@
+"""Log-probabilities of a pack's completions, without ever holding [tokens, vocabulary] logits.
+
+log_softmax(logits / temperature) at the sampled ids, for completion positions alone, `chunk` positions at a time; the
+backward pass makes each chunk's logits again. What it does not cover: the loss (``loss.py``).
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stages.update.pack import Pack
+
+
+@dataclass(frozen=True)
+class Compute:
+    """How forward passes are run: sampling temperature, positions per chunk, `torch.dtype` of the arithmetic."""
+
+    temperature: float
+    chunk: int
+    dtype: torch.dtype = torch.float32
+
+
+class ChunkedLogprobs(torch.autograd.Function):
+    """(logp (M,), entropy (M,), no gradient) of `target` (M,) under softmax(hidden (M, H) @ weight (V, H).T / T)."""
+
+    @staticmethod
+    def forward(ctx, hidden, weight, target, temperature, chunk):  # noqa: D102
+        logp, lse, entropy = (torch.empty(len(target), dtype=torch.float32, device=hidden.device) for _ in range(3))
+        if hidden.dtype == torch.float64:
+            logp, lse, entropy = logp.double(), lse.double(), entropy.double()
+        for a in range(0, len(target), chunk):
+            b = slice(a, a + chunk)
+            logits = _logits(hidden[b], weight, temperature)
+            lse[b] = torch.logsumexp(logits, 1)
+            logp[b] = logits.gather(1, target[b, None])[:, 0] - lse[b]
+            entropy[b] = lse[b] - torch.linalg.vecdot(torch.exp(logits - lse[b, None]), logits)
+        ctx.save_for_backward(hidden, weight, target, lse)
+        ctx.temperature, ctx.chunk = temperature, chunk
+        ctx.mark_non_differentiable(entropy)
+        return logp, entropy
+
+    @staticmethod
+    def backward(ctx, grad, _):  # noqa: D102
+        hidden, weight, target, lse = ctx.saved_tensors
+        grad_hidden = torch.zeros_like(hidden)
+        grad_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
+        moved = grad.nonzero()[:, 0]  # clipped and masked tokens have no gradient: no logits for them
+        for at in moved.split(ctx.chunk):
+            part = hidden[at]
+            d = _logits(part, weight, ctx.temperature).sub_(lse[at, None]).exp_().mul_(-grad[at, None])
+            d.scatter_add_(1, target[at, None], grad[at, None])
+            d = d.div_(ctx.temperature).to(hidden.dtype)
+            grad_hidden[at] = d @ weight
+            if grad_weight is not None:
+                grad_weight.addmm_(d.T, part)
+        return grad_hidden, grad_weight, None, None, None
+
+
+def _logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
+    """(m, V) logits over the temperature, in float32 at least."""
+    logits = hidden @ weight.T
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    return logits.div_(temperature)
+
+
+def additive_mask(sees: Tensor, dtype: torch.dtype) -> Tensor:
+    """(1, 1, N, N): 0 where token i sees token j, the least number elsewhere; what transformers takes as it is."""
+    least = torch.finfo(dtype).min
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, least)[None, None]
+
+
+def _on(device: torch.device, array: np.ndarray) -> Tensor:
+    return torch.from_numpy(array).to(device)
+
+
+def hidden_states(model, pack: Pack, compute: Compute) -> Tensor:
+    """(N, H) outputs of the model's body, before its head."""
+    device = model.device
+    mixed = compute.dtype == torch.bfloat16
+    dtype = compute.dtype if mixed else model.dtype
+    with torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext():
+        out = model.get_decoder()(
+            input_ids=_on(device, pack.tokens)[None],
+            position_ids=_on(device, pack.positions)[None],
+            attention_mask=additive_mask(_on(device, pack.sees()), dtype),
+            use_cache=False,
+        )
+    return out.last_hidden_state[0]
+
+
+def pack_logprobs(model, pack: Pack, compute: Compute) -> tuple[Tensor, Tensor]:
+    """(logp, entropy) of the pack's completions, (B, T) each, float32 at least; entropy has no gradient."""
+    hidden = hidden_states(model, pack, compute)
+    device = hidden.device
+    weight = model.get_output_embeddings().weight
+    if compute.dtype == torch.bfloat16:
+        hidden, weight = hidden.bfloat16(), weight.bfloat16()
+    logp, entropy = ChunkedLogprobs.apply(
+        hidden.index_select(0, _on(device, pack.context)),
+        weight,
+        _on(device, pack.target),
+        compute.temperature,
+        compute.chunk,
+    )
+    place = _on(device, pack.place).flatten()
+    shape = pack.place.shape
+    return logp.index_select(0, place).view(shape), entropy.index_select(0, place).view(shape)

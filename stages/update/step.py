@@ -1,0 +1,129 @@
+"""The gradient of one optimiser step, pack by pack, and log-probabilities without one.
+
+What it does not cover: the optimiser and the order of steps (``train.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from stages.common.cli import UserError
+from stages.update.batch import Row, Step, named, needs_forward
+from stages.update.logprobs import Compute, pack_logprobs
+from stages.update.loss import LossSettings, Rows, policy_loss
+from stages.update.pack import Pack, packs
+
+Known = dict[int, np.ndarray]  # row index -> log-probabilities of its completion
+Advance = Callable[[int], None]  # told how many completion tokens were dealt with
+
+MAXIMA = ("ratio_max", "is_ratio_max")
+
+
+@dataclass
+class Sums:
+    """Metrics of a step: sums over rows and tokens (and maxima) per turn."""
+
+    turns: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, turns: Sequence[int], metrics: dict[str, Tensor]) -> None:
+        """Add rows: `turns` (B,), each of `metrics` (B,)."""
+        values = {name: value.double().tolist() for name, value in metrics.items()}
+        for b, turn in enumerate(turns):
+            into = self.turns.setdefault(turn, {"rows": 0.0})
+            into["rows"] += 1
+            for name, numbers in values.items():
+                old = into.get(name, 0.0)
+                into[name] = max(old, numbers[b]) if name in MAXIMA else old + numbers[b]
+
+    def overall(self) -> dict[str, float]:
+        """All turns together."""
+        whole: dict[str, float] = {}
+        for _, numbers in sorted(self.turns.items()):
+            for name, value in numbers.items():
+                whole[name] = max(whole.get(name, 0.0), value) if name in MAXIMA else whole.get(name, 0.0) + value
+        return whole
+
+
+def _padded(pack: Pack, known: Sequence[np.ndarray], device: torch.device) -> Tensor:
+    """(B, T) of one array per row of the pack, 0 where there is no token."""
+    out = np.zeros(pack.mask.shape, dtype=np.float64 if known[0].dtype == np.float64 else np.float32)
+    for b, values in enumerate(known):
+        out[b, : len(values)] = values
+    return torch.from_numpy(out).to(device)
+
+
+def _refuse(rows: Sequence[Row], pack: Pack, bad: Tensor, what: str) -> None:
+    """UserError with the nodes of the pack where `bad` (B,) holds."""
+    if bad.any():
+        nodes = [rows[at].node_id for at, is_bad in zip(pack.rows, bad.tolist(), strict=True) if is_bad]
+        raise UserError(
+            f"{what} of {named(nodes)} is NaN or infinite, so no step was taken; look at these nodes in the rollouts "
+            "and credit tables, lower update.lr, or use float32"
+        )
+
+
+def _by_row(pack: Pack, values: Tensor) -> Known:
+    numbers = values.detach().cpu().numpy()
+    return {at: numbers[b][pack.mask[b]] for b, at in enumerate(pack.rows)}
+
+
+@torch.no_grad()
+def logprobs_of(
+    model, rows: Sequence[Row], chosen: Iterable[int], compute: Compute, budget: int, advance: Advance
+) -> Known:
+    """Log-probabilities of the completions of `chosen` under `model`, by row."""
+    known: Known = {}
+    for pack in packs(rows, list(chosen), budget):
+        logp, _ = pack_logprobs(model, pack, compute)
+        mask = torch.from_numpy(pack.mask).to(logp.device)
+        _refuse(rows, pack, ~logp.masked_fill(~mask, 0.0).isfinite().all(1), "the log-probability")
+        known.update(_by_row(pack, logp))
+        advance(int(pack.mask.sum()))
+    return known
+
+
+def add_gradient(
+    model,
+    rows: Sequence[Row],
+    step: Step,
+    settings: LossSettings,
+    compute: Compute,
+    budget: int,
+    old: Known,
+    ref: Known | None,
+    advance: Advance,
+) -> Sums:
+    """Add the gradient of `step` to the parameters; the metrics of the rows that had a forward pass.
+
+    Rows missing from `old` are taken to be at the version's start: their log-probabilities are put into it.
+    """
+    sums = Sums()
+    chosen = [at for at in step.rows if needs_forward(rows[at], settings.beta)]
+    for pack in packs(rows, chosen, budget):
+        logp, entropy = pack_logprobs(model, pack, compute)
+        device = logp.device
+        mask = torch.from_numpy(pack.mask).to(device)
+        _refuse(rows, pack, ~logp.detach().masked_fill(~mask, 0.0).isfinite().all(1), "the log-probability")
+        started = all(at in old for at in pack.rows)
+        part = Rows(
+            logp=logp,
+            mask=mask,
+            advantage=torch.tensor([rows[at].advantage for at in pack.rows], dtype=logp.dtype, device=device),
+            old=_padded(pack, [old[at] for at in pack.rows], device) if started else None,
+            sampling=_padded(pack, [rows[at].sampling for at in pack.rows], device),
+            ref=_padded(pack, [ref[at] for at in pack.rows], device) if ref is not None else None,
+        )
+        if not started:
+            old.update(_by_row(pack, logp))
+        loss, metrics = policy_loss(part, settings, step.whole)
+        _refuse(rows, pack, ~metrics["loss"].isfinite(), "the loss")
+        loss.backward()
+        metrics["entropy"] = entropy.masked_fill(~mask, 0.0).sum(1)
+        sums.add([rows[at].turn for at in pack.rows], metrics)
+        advance(int(pack.mask.sum()))
+    return sums
