@@ -17,7 +17,11 @@ except UserError as error:
 RESULTS = f"results/{RUN.run}"
 ENVIRONMENT = f"{workflow.basedir}/envs/{RUN.device}.yaml"
 # Stages run in the interpreter that runs Snakemake; --sdm conda puts its own first on the path.
-PYTHON = "python" if workflow.deployment_settings.deployment_method else shlex.quote(sys.executable)
+PYTHON = (
+    "python"
+    if workflow.deployment_settings.deployment_method
+    else shlex.quote(sys.executable)
+)
 STAGE = f"SNAKEMAKE_JOB=1 PYTHONPATH={shlex.quote(str(workflow.basedir))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} {PYTHON} -m stages"
 TURNS = range(1, RUN.turns + 1)
 SHARDS = range(RUN.generate.shards)
@@ -32,7 +36,11 @@ def flags(section, tracked=True, **changed):
 
 def code(stage):
     """The source files of a cheap stage: an edit re-runs it. Generating and training carry a stage_version instead."""
-    files = [p for p in Path(workflow.basedir, "stages", stage).rglob("*") if p.suffix in (".py", ".sql")]
+    files = [
+        p
+        for p in Path(workflow.basedir, "stages", stage).rglob("*")
+        if p.suffix in (".py", ".sql")
+    ]
     return sorted(os.path.relpath(p) for p in files)
 
 
@@ -48,26 +56,41 @@ def split(name):
 
 def parts(table, version, turns=TURNS, shards=SHARDS):
     """The files of a table of trees, for a version's turns and shards."""
-    return [f"{RESULTS}/{table}/version={version}/turn={t}/shard-{s}.parquet" for t in turns for s in shards]
+    return [
+        f"{RESULTS}/{table}/version={version}/turn={t}/shard-{s}.parquet"
+        for t in turns
+        for s in shards
+    ]
 
 
 def earlier(table):
     """Input function: a table's files of the turns before this one, of the same shard."""
-    return lambda wildcards: parts(table, wildcards.version, range(1, int(wildcards.turn)), [wildcards.shard])
+    return lambda wildcards: parts(
+        table, wildcards.version, range(1, int(wildcards.turn)), [wildcards.shard]
+    )
 
 
 def benchmarks():
-    """The task tables that policies are evaluated on."""
+    """The task tables that policies are evaluated on, and how many tasks of each (None: all)."""
+    limits = {"heldout": RUN.evaluate.heldout, "humaneval": RUN.evaluate.humaneval}
+    return {name: limit for name, limit in limits.items() if limit != 0}
+
+
+def evaluated_parts(table, version, turns):
+    """The files of a table of an evaluation's own trees."""
     return [
-        name
-        for name, tasks in (("heldout", RUN.evaluate.heldout), ("humaneval", RUN.evaluate.humaneval))
-        if tasks != 0
+        f"{RESULTS}/eval_{table}/version={version}/turn={t}/part-0.parquet"
+        for t in turns
     ]
 
 
 def evaluated():
     """The policy versions that are evaluated, ascending."""
-    chosen = {"ends": {0, RUN.versions}, "all": set(range(RUN.versions + 1)), "none": set()}[RUN.evaluate.versions]
+    chosen = {
+        "ends": {0, RUN.versions},
+        "all": set(range(RUN.versions + 1)),
+        "none": set(),
+    }[RUN.evaluate.versions]
     return sorted(chosen) if benchmarks() else []
 
 

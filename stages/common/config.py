@@ -176,7 +176,9 @@ class Evaluate(Section):
 class Report(Section):
     """The HTML page."""
 
-    trees: int = _field(6, "whole trees shown", ge=0)
+    trees: int | None = _field(
+        200, "whole trees to read in the page, shared evenly among versions; none takes all", ge=0
+    )
 
 
 class Config(Section):

@@ -6,6 +6,8 @@ log-probabilities are the processed ones (after temperature), so that trainer / 
 
 import math
 import os
+import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +43,12 @@ def _prepare(settings: Generate) -> None:
         "VLLM_CPU_KVCACHE_SPACE": str(settings.kv_cache_gib),
         "VLLM_CPU_NUM_OF_RESERVED_CPU": "0",
         "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_LOGGING_LEVEL": "ERROR",
         "HF_HUB_OFFLINE": "1",  # a policy is a local folder
         "TOKENIZERS_PARALLELISM": "false",
     }
+    if not sys.stderr.isatty():
+        defaults["TQDM_MININTERVAL"] = "10"  # a log file needs no line per completion
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
 
@@ -54,6 +58,7 @@ class Engine:
 
     def __init__(self, policy: Path, settings: Generate, timings: Timings) -> None:
         _prepare(settings)
+        warnings.filterwarnings("ignore", category=FutureWarning)  # of libraries, about libraries
         with timings.phase("import vllm"):
             from vllm import LLM
             from vllm.platforms import current_platform

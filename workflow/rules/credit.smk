@@ -13,6 +13,7 @@ rule credit:
         f"{RESULTS}/logs/credit/version={{version}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/credit/version={{version}}.jsonl"
+    localrule: True
     conda:
         ENVIRONMENT
     threads: 8
@@ -22,7 +23,7 @@ rule credit:
     params:
         turns=RUN.turns,
         flags=flags("credit"),
-    localrule: True
     shell:
-        STAGE + ".credit --rollouts {input.rollouts} --feedback {input.feedback} --turns {params.turns}"
+        STAGE
+        + ".credit --rollouts {input.rollouts} --feedback {input.feedback} --turns {params.turns}"
         " --out {output.credit} --threads {threads} --timings {output.timings} {params.flags} > {log} 2>&1"

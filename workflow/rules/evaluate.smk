@@ -2,20 +2,16 @@
 # engine serves all benchmarks of a version's turn.
 
 
-def eval_parts(table, version, turns):
-    return [f"{RESULTS}/eval_{table}/version={version}/turn={t}/part-0.parquet" for t in turns]
-
-
-ITERATIONS = range(1, RUN.evaluate.iterations + 1)
-LIMITS = {"heldout": RUN.evaluate.heldout, "humaneval": RUN.evaluate.humaneval}
-
-
 rule eval_generate:
     input:
         policy=lambda wildcards: policy(wildcards.version),
         tasks=[split(name) for name in benchmarks()],
-        rollouts=lambda wildcards: eval_parts("rollouts", wildcards.version, range(1, int(wildcards.turn))),
-        feedback=lambda wildcards: eval_parts("feedback", wildcards.version, range(1, int(wildcards.turn))),
+        rollouts=lambda wildcards: evaluated_parts(
+            "rollouts", wildcards.version, range(1, int(wildcards.turn))
+        ),
+        feedback=lambda wildcards: evaluated_parts(
+            "feedback", wildcards.version, range(1, int(wildcards.turn))
+        ),
     output:
         rollouts=f"{RESULTS}/eval_rollouts/version={{version}}/turn={{turn}}/part-0.parquet",
         timings=f"{RESULTS}/timings/eval_generate/version={{version}}/turn={{turn}}.json",
@@ -27,13 +23,15 @@ rule eval_generate:
         ENVIRONMENT
     threads: 8
     resources:
+        **GPUS,
         mem_mb=8000,
         runtime=240,
-        **GPUS,
     params:
         stage_version=1,
         seed=RUN.seed,
-        limits=[LIMITS[name] if LIMITS[name] is not None else "none" for name in benchmarks()],
+        limits=[
+            limit if limit is not None else "none" for limit in benchmarks().values()
+        ],
         flags=lambda wildcards: flags(
             "generate",
             group_size=RUN.evaluate.samples if wildcards.turn == "1" else 1,
@@ -43,10 +41,12 @@ rule eval_generate:
         ),
         policy=lambda wildcards, input: os.path.dirname(input.policy),
     shell:
-        STAGE + ".generate --policy {params.policy} --tasks {input.tasks} --limit {params.limits}"
+        STAGE
+        + ".generate --policy {params.policy} --tasks {input.tasks} --limit {params.limits}"
         " --version {wildcards.version} --turn {wildcards.turn} --rollouts {input.rollouts}"
-        " --feedback {input.feedback} --seed {params.seed} --stage-version {params.stage_version} {params.flags}"
-        " {GENERATE_CAPACITY} --out {output.rollouts} --timings {output.timings} 2>&1 | tee {log}"
+        " --feedback {input.feedback} --seed {params.seed} --stage-version {params.stage_version} {params.flags} "
+        + GENERATE_CAPACITY
+        + " --out {output.rollouts} --timings {output.timings} 2>&1 | tee {log}"
 
 
 rule eval_execute:
@@ -72,7 +72,8 @@ rule eval_execute:
         stage_version=1,
         flags=flags("execute"),
     shell:
-        STAGE + ".execute run --tasks {input.tasks} --rollouts {input.rollouts} --verdicts {output.verdicts}"
+        STAGE
+        + ".execute run --tasks {input.tasks} --rollouts {input.rollouts} --verdicts {output.verdicts}"
         " --feedback {output.feedback} --test-times {output.test_times} --timings {output.timings}"
         " --workers {threads} {params.flags} > {log} 2>&1"
 
@@ -81,17 +82,22 @@ rule evaluate:
     input:
         code=code("evaluate"),
         tasks=lambda wildcards: split(wildcards.benchmark),
-        rollouts=lambda wildcards: eval_parts("rollouts", wildcards.version, ITERATIONS),
-        feedback=lambda wildcards: eval_parts("feedback", wildcards.version, ITERATIONS),
+        rollouts=lambda wildcards: evaluated_parts(
+            "rollouts", wildcards.version, range(1, RUN.evaluate.iterations + 1)
+        ),
+        feedback=lambda wildcards: evaluated_parts(
+            "feedback", wildcards.version, range(1, RUN.evaluate.iterations + 1)
+        ),
     output:
         evals=f"{RESULTS}/evals/benchmark={{benchmark}}/version={{version}}/part-0.parquet",
     log:
         f"{RESULTS}/logs/evaluate/{{benchmark}}/version={{version}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/evaluate/{{benchmark}}/version={{version}}.jsonl"
+    localrule: True
     conda:
         ENVIRONMENT
-    localrule: True
     shell:
-        STAGE + ".evaluate passes --tasks {input.tasks} --rollouts {input.rollouts} --feedback {input.feedback}"
+        STAGE
+        + ".evaluate passes --tasks {input.tasks} --rollouts {input.rollouts} --feedback {input.feedback}"
         " --out {output.evals} > {log} 2>&1"

@@ -24,6 +24,7 @@ rule execute:
         stage_version=1,
         flags=flags("execute"),
     shell:
-        STAGE + ".execute run --tasks {input.tasks} --rollouts {input.rollouts} --verdicts {output.verdicts}"
+        STAGE
+        + ".execute run --tasks {input.tasks} --rollouts {input.rollouts} --verdicts {output.verdicts}"
         " --feedback {output.feedback} --test-times {output.test_times} --timings {output.timings}"
         " --workers {threads} {params.flags} > {log} 2>&1"

@@ -18,16 +18,18 @@ rule generate:
         ENVIRONMENT
     threads: 8
     resources:
+        **GPUS,
         mem_mb=8000,
         runtime=240,
-        **GPUS,
     params:
         stage_version=1,
         seed=RUN.seed,
         flags=flags("generate"),
         policy=lambda wildcards, input: os.path.dirname(input.policy),
     shell:
-        STAGE + ".generate --policy {params.policy} --tasks {input.tasks} --version {wildcards.version}"
+        STAGE
+        + ".generate --policy {params.policy} --tasks {input.tasks} --version {wildcards.version}"
         " --turn {wildcards.turn} --shard {wildcards.shard} --rollouts {input.rollouts} --feedback {input.feedback}"
-        " --seed {params.seed} --stage-version {params.stage_version} {params.flags} {GENERATE_CAPACITY}"
-        " --out {output.rollouts} --timings {output.timings} 2>&1 | tee {log}"
+        " --seed {params.seed} --stage-version {params.stage_version} {params.flags} "
+        + GENERATE_CAPACITY
+        + " --out {output.rollouts} --timings {output.timings} 2>&1 | tee {log}"

@@ -24,5 +24,6 @@ rule policy_init:
         tasks=lambda wildcards, input: f"--tasks {input.tasks}" if input.tasks else "",
         folder=lambda wildcards, output: os.path.dirname(output.manifest),
     shell:
-        STAGE + ".policy --out {params.folder} --seed {params.seed} --timings {output.timings}"
+        STAGE
+        + ".policy --out {params.folder} --seed {params.seed} --timings {output.timings}"
         " {params.flags} {params.nano} {params.tasks} > {log} 2>&1"

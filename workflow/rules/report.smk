@@ -6,17 +6,23 @@ rule report:
         code=code("report"),
         policies=[policy(v) for v in range(RUN.versions + 1)],
         evals=evals(),
-        credit=[f"{RESULTS}/credit/version={v}/part-0.parquet" for v in range(RUN.versions)],
+        credit=[
+            f"{RESULTS}/credit/version={v}/part-0.parquet" for v in range(RUN.versions)
+        ],
     output:
-        page=report(f"{RESULTS}/report.html", caption="../report/page.rst", category="Run"),
+        page=report(
+            f"{RESULTS}/report.html", caption="../report/page.rst", category="Run"
+        ),
     log:
         f"{RESULTS}/logs/report.log",
     benchmark:
         f"{RESULTS}/benchmarks/report.jsonl"
+    localrule: True
     conda:
         ENVIRONMENT
     params:
+        run=lambda wildcards, output: os.path.dirname(output.page),
         flags=flags("report"),
-    localrule: True
     shell:
-        STAGE + ".report page {RESULTS} --out {output.page} {params.flags} > {log} 2>&1"
+        STAGE
+        + ".report page {params.run} --out {output.page} {params.flags} > {log} 2>&1"

@@ -11,14 +11,15 @@ rule tasks_import:
         f"{RESULTS}/logs/tasks_import.log",
     benchmark:
         f"{RESULTS}/benchmarks/tasks_import.jsonl"
+    localrule: True
     conda:
         ENVIRONMENT
     params:
         seed=RUN.seed,
         flags=flags("tasks"),
-    localrule: True
     shell:
-        STAGE + ".tasks import --out {output.candidates} --seed {params.seed} {params.flags} > {log} 2>&1"
+        STAGE
+        + ".tasks import --out {output.candidates} --seed {params.seed} {params.flags} > {log} 2>&1"
 
 
 rule benchmark_import:
@@ -30,13 +31,14 @@ rule benchmark_import:
         f"{RESULTS}/logs/benchmark_import/{{benchmark}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/benchmark_import/{{benchmark}}.jsonl"
+    localrule: True
     conda:
         ENVIRONMENT
     params:
         limit=lambda wildcards: getattr(RUN.evaluate, wildcards.benchmark) or "none",
-    localrule: True
     shell:
-        STAGE + ".tasks import --out {output.candidates} --source {wildcards.benchmark} --limit {params.limit}"
+        STAGE
+        + ".tasks import --out {output.candidates} --source {wildcards.benchmark} --limit {params.limit}"
         " > {log} 2>&1"
 
 
@@ -50,6 +52,8 @@ rule tasks_references:
         "{folder}/references.log",
     benchmark:
         "{folder}/references.jsonl"
+    wildcard_constraints:
+        folder=rf"{RESULTS}/import(/[a-z]+)?",
     conda:
         ENVIRONMENT
     threads: 8
@@ -58,10 +62,9 @@ rule tasks_references:
         runtime=60,
     params:
         flags=flags("execute"),
-    wildcard_constraints:
-        folder=rf"{RESULTS}/import(/[a-z]+)?",
     shell:
-        STAGE + ".execute references --tasks {input.candidates} --verdicts {output.verdicts}"
+        STAGE
+        + ".execute references --tasks {input.candidates} --verdicts {output.verdicts}"
         " --feedback {output.feedback} --workers {threads} {params.flags} > {log} 2>&1"
 
 
@@ -79,13 +82,14 @@ rule tasks_admit:
         f"{RESULTS}/logs/tasks_admit.log",
     benchmark:
         f"{RESULTS}/benchmarks/tasks_admit.jsonl"
+    localrule: True
     conda:
         ENVIRONMENT
     params:
         share=RUN.tasks.heldout_share,
-    localrule: True
     shell:
-        STAGE + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
+        STAGE
+        + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
         " --heldout-share {params.share} --train {output.train} --heldout {output.heldout}"
         " --rejected {output.rejected} > {log} 2>&1"
 
@@ -103,11 +107,12 @@ rule benchmark_admit:
         f"{RESULTS}/logs/benchmark_admit/{{benchmark}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/benchmark_admit/{{benchmark}}.jsonl"
-    conda:
-        ENVIRONMENT
-    localrule: True
     wildcard_constraints:
         benchmark="humaneval",
+    localrule: True
+    conda:
+        ENVIRONMENT
     shell:
-        STAGE + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
+        STAGE
+        + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
         " --all {output.tasks} --rejected {output.rejected} > {log} 2>&1"

@@ -10,7 +10,9 @@ for v in range(RUN.versions):
             credit=f"{RESULTS}/credit/version={v}/part-0.parquet",
             rollouts=parts("rollouts", v),
             reference=(
-                [policy(0 if RUN.update.reference == "initial" else max(v - 1, 0))] if RUN.update.beta > 0 else []
+                [policy(0 if RUN.update.reference == "initial" else max(v - 1, 0))]
+                if RUN.update.beta > 0
+                else []
             ),
         output:
             policy=policy(v + 1),
@@ -24,9 +26,9 @@ for v in range(RUN.versions):
             ENVIRONMENT
         threads: 8
         resources:
+            **GPUS,
             mem_mb=8000,
             runtime=240,
-            **GPUS,
         params:
             stage_version=1,
             version=v,
@@ -37,10 +39,15 @@ for v in range(RUN.versions):
             folder=lambda wildcards, input: os.path.dirname(input.policy),
             out=lambda wildcards, output: os.path.dirname(output.policy),
             reference=lambda wildcards, input: (
-                f"--reference {os.path.dirname(input.reference)}" if input.reference else ""
+                f"--reference {os.path.dirname(input.reference)}"
+                if input.reference
+                else ""
             ),
         shell:
-            STAGE + ".update --policy {params.folder} --credit {input.credit} --rollouts {input.rollouts}"
+            STAGE
+            + ".update --policy {params.folder} --credit {input.credit} --rollouts {input.rollouts}"
             " --out {params.out} --updates {output.updates} --version {params.version} --seed {params.seed}"
             " --temperature {params.temperature} --work {params.work} --timings {output.timings} --threads {threads}"
-            " {params.flags} {UPDATE_CAPACITY} {params.reference} 2>&1 | tee {log}"
+            " {params.flags} "
+            + UPDATE_CAPACITY
+            + " {params.reference} 2>&1 | tee {log}"

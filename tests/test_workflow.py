@@ -1,0 +1,152 @@
+"""The workflow as a user runs it: plans, lint, a whole run of the smoke configuration, what re-runs, kill -9.
+
+The smoke run trains a tiny policy with every real part (vLLM, bubblewrap, DuckDB, PyTorch); it takes minutes.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = sorted((ROOT / "workflow/configs").glob("*.yaml"))
+SMOKE = ROOT / "workflow/configs/smoke.yaml"
+# Tables that the same run gives again byte for byte; times are kept elsewhere.
+TABLES = ("tasks", "rollouts", "verdicts", "feedback", "credit", "updates", "evals", "eval_rollouts", "eval_feedback")
+
+
+def snakemake(folder, *more, config=SMOKE, **options):
+    argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder)]
+    argv += ["--cores", "2", "--configfile", str(config), "--workflow-profile", str(ROOT / "profiles/default"), *more]
+    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=1500, **options)
+
+
+def planned(folder, *more, config=SMOKE):
+    """Job counts of a dry run."""
+    done = snakemake(folder, "-n", *more, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = done.stdout + done.stderr
+    if "Nothing to be done" in text:
+        return {}
+    table = text.split("Job stats:")[-1].split("total")[0].splitlines()
+    return {
+        line.split()[0]: int(line.split()[1]) for line in table if len(line.split()) == 2 and line.split()[1].isdigit()
+    }
+
+
+def fingerprints(run):
+    """Bytes of every table, and hashes of every policy."""
+    files = {str(p.relative_to(run)): p.read_bytes() for t in TABLES for p in sorted((run / t).rglob("*.parquet"))}
+    hashes = {p.parent.name: json.loads(p.read_text())["hash"] for p in sorted(run.glob("policies/*/manifest.json"))}
+    return files, hashes
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("smoke")
+    done = snakemake(folder)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return folder
+
+
+@pytest.mark.parametrize("config", [ROOT / "config.yaml", *CONFIGS], ids=lambda path: path.stem)
+def test_every_config_plans(tmp_path, config):
+    jobs = planned(tmp_path, config=config)
+    assert jobs["update_0"] == 1 and jobs["report"] == 1 and jobs["generate"] >= 1
+
+
+def test_lint_is_clean(tmp_path):
+    done = snakemake(tmp_path, "--lint")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_config_is_refused_before_anything_runs(tmp_path):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("generate:\n  gropu_size: 4\n")
+    done = snakemake(tmp_path, config=bad)
+    text = done.stdout + done.stderr
+    assert done.returncode != 0 and "generate.gropu_size" in text and "did you mean group_size" in text
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow
+def test_a_smoke_run_trains_a_policy_on_trees(smoke):
+    run = smoke / "results/smoke"
+    at = lambda sql: duckdb.sql(sql.replace("RUN", str(run))).fetchall()
+    turns = at("select turn, count(*), avg(reward) from 'RUN/feedback/**/*.parquet' group by all order by all")
+    assert [turn for turn, _, _ in turns] == [1, 2]
+    assert turns[0][1] == 12 * 4 and turns[1][1] % 4 == 0 and turns[1][1] > 0
+    assert 0 < turns[0][2] < 1, "the tiny policy must solve some and not others"
+    parents = at("select distinct parent_id from 'RUN/rollouts/version=0/turn=2/*.parquet' order by all")
+    assert parents == at("select node_id from 'RUN/feedback/version=0/turn=1/*.parquet' where reward < 1 order by all")
+    [(informative, tokens)] = at(
+        "select (select count(*) from 'RUN/credit/**/*.parquet' where advantage <> 0),"
+        " (select sum(tokens) from 'RUN/updates/**/*.parquet')"
+    )
+    assert informative > 0 and tokens > 0
+    _, hashes = fingerprints(run)
+    assert len(set(hashes.values())) == 2
+    assert (run / "report.html").stat().st_size > 10_000
+    from transformers import AutoModelForCausalLM
+
+    before, after = (AutoModelForCausalLM.from_pretrained(run / f"policies/version={v}") for v in (0, 1))
+    assert any((a != b).any() for a, b in zip(before.parameters(), after.parameters(), strict=True))
+
+
+@pytest.mark.slow
+def test_a_second_run_has_nothing_to_do(smoke):
+    done = snakemake(smoke)
+    assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_change_re_runs_its_own_stage_and_what_follows(smoke, tmp_path):
+    def after(text):
+        overlay = tmp_path / "overlay.yaml"
+        overlay.write_text(SMOKE.read_text().replace("lr: 1.0e-4", text))
+        return planned(smoke, config=overlay)
+
+    assert after("lr: 1.0e-4\n  tokens_per_batch: 999") == {}
+    jobs = after("lr: 2.0e-4")
+    assert jobs["update_0"] == 1 and "generate" not in jobs and "execute" not in jobs and "credit" not in jobs
+    assert jobs["eval_generate"] == 2, "only the new last version is evaluated again"
+    overlay = tmp_path / "longer.yaml"
+    overlay.write_text(SMOKE.read_text().replace("versions: 1", "versions: 2"))
+    jobs = planned(smoke, config=overlay)
+    assert jobs["update_1"] == 1 and "update_0" not in jobs and jobs["generate"] == 2
+
+
+@pytest.mark.slow
+def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
+    """Kill a run, children and all, as soon as each stage starts; going on must give what an undisturbed run gives."""
+    marks = [
+        "rule tasks_references", "rule policy_init", "rule generate", "rule execute", "rule credit", "rule update_0",
+        "rule eval_generate", "rule evaluate", "rule report",
+    ]  # fmt: skip
+    killed = []
+    for mark in marks:
+        argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]
+        argv += ["--cores", "1", "--configfile", str(SMOKE), "--workflow-profile", str(ROOT / "profiles/default")]
+        log = tmp_path / "out.log"
+        with log.open("w") as out:
+            process = subprocess.Popen(argv, stdout=out, stderr=out, cwd=ROOT, start_new_session=True)
+        while process.poll() is None and f"{mark}:" not in log.read_text():
+            time.sleep(0.05)
+        if process.poll() is None:
+            time.sleep(0.7)  # into the stage's own work
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            killed.append(mark)
+        assert snakemake(tmp_path, "--unlock").returncode == 0
+    assert len(killed) >= 7, killed
+    done = snakemake(tmp_path)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert fingerprints(tmp_path / "results/smoke") == fingerprints(smoke / "results/smoke")
+    shutil.rmtree(tmp_path / "results")
