@@ -2,7 +2,8 @@
 
 A tree is written as its nodes: ``"1/2 wrong_answer"`` passed one test of two, ``"?"`` could not be judged,
 ``"0/2 no_code"`` had no program, and ``"0/2 timeout !intra"`` was pruned. Credit is MaRS and the advantage its z-score,
-worked out here in plain Python. :func:`small_run` is the run that the tests count by hand; :func:`large_run` is one of many nodes.
+worked out here in plain Python. :func:`small_run` is the run that the tests count by hand, :func:`large_run` has many
+nodes.
 """
 
 import json

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from scipy.stats import binomtest
-from synthetic_run import small_run
+from tests.synthetic_run import small_run
 
 from stages.common.cli import UserError
 from stages.report import summary

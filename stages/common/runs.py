@@ -57,6 +57,12 @@ def files_of(run: Path, name: str) -> list[Path]:
     return sorted(path for path in Path(run).glob(glob_of(name)) if not path.name.startswith("."))
 
 
+def partition_values(run: Path, name: str, column: str) -> set[int]:
+    """The values of partition `column` (version, turn) that table `name` has files for, with rows or without."""
+    parts = [part for path in files_of(run, name) for part in path.relative_to(run).parts]
+    return {int(part.removeprefix(f"{column}=")) for part in parts if part.startswith(f"{column}=")}
+
+
 def _sql_type(kind: object) -> str:
     """The DuckDB type of an Arrow type that the tables use."""
     import pyarrow as pa
@@ -82,9 +88,9 @@ def timings_select(run: Path) -> str:
         pairs = [column.split() for column in (*columns, "unit VARCHAR")]
         return "select " + ", ".join(f"null::{kind} as {column}" for column, kind in pairs) + " where false"
     return (
-        "select regexp_extract(filename, 'timings/([^/]+?)(\\.json)?(/|$)', 1) as stage,\n"
-        "       try_cast(regexp_extract(filename, 'version=(\\d+)', 1) as BIGINT) as version,\n"
-        "       try_cast(regexp_extract(filename, 'turn=(\\d+)', 1) as BIGINT) as turn,\n"
+        "select regexp_extract(filename, '.*timings/([^/]+?)(\\.json)?(/|$)', 1) as stage,\n"
+        "       try_cast(regexp_extract(filename, '.*timings/.*version=(\\d+)', 1) as BIGINT) as version,\n"
+        "       try_cast(regexp_extract(filename, '.*timings/.*turn=(\\d+)', 1) as BIGINT) as turn,\n"
         "       phase, seconds, count, unit\n"
         f"from read_json('{TIMINGS_GLOB}', filename = true, hive_partitioning = false,\n"
         f"               columns = {_TIMING_COLUMNS})"
@@ -106,14 +112,13 @@ def check_run(run: Path) -> Path:
 
 
 def connect(run: Path) -> "duckdb.DuckDBPyConnection":
-    """A DuckDB connection in memory that looks for relative paths in `run`, with the run's `timings` as a view."""
+    """A DuckDB connection in memory that looks for relative paths in `run`."""
     import duckdb
 
     run = check_run(run)
     connection = duckdb.connect()
     connection.execute(f"set file_search_path = {sql_text(str(run.resolve()))}")
     connection.execute("set enable_progress_bar = false")
-    connection.execute(f"create view timings as {timings_select(run)}")
     return connection
 
 
@@ -138,18 +143,17 @@ class Query:
 def query(connection: "duckdb.DuckDBPyConnection", run: Path, sql: str) -> Query:
     """Run `sql`, whose tables are globs relative to `run`; a table without files counts as empty.
 
-    ``from timings`` stands for the phases of all stages; the text in the result has it written out.
+    ``from timings`` stands for the phases of all stages. The text in the result has both written out.
     """
 
     def present(match: re.Match) -> str:
-        name = match[1]
-        return match[0] if files_of(run, name) else f"({empty_select(name)})"
+        return match[0] if files_of(run, match[1]) else f"({empty_select(match[1])})"
 
     names = "|".join(PARTITIONS)
-    runnable = re.sub(rf"'({names})(?:/\*\*/\*)?\.parquet'", present, sql)
-    cursor = connection.execute(runnable)
-    shown = re.sub(r"from timings\b", lambda _: f"from (\n{timings_select(run)}\n)", sql)
-    return Query(shown.strip(), tuple(column[0] for column in cursor.description), cursor.fetchall())
+    sql = re.sub(rf"'({names})(?:/\*\*/\*)?\.parquet'", present, sql)
+    sql = re.sub(r"from timings\b", lambda _: f"from (\n{timings_select(run)}\n)", sql)
+    cursor = connection.execute(sql)
+    return Query(sql.strip(), tuple(column[0] for column in cursor.description), cursor.fetchall())
 
 
 def provenances(run: Path, names: Iterable[str] = tuple(PARTITIONS)) -> list[dict[str, object]]:

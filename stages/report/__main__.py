@@ -1,11 +1,12 @@
-"""`python -m stages.report summary RUN_DIR`: the closing tables of a run."""
+"""`python -m stages.report summary|page RUN_DIR`: look at a run's tables, in the terminal or in a browser."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
-from stages.common.cli import run
+from stages.common.cli import add_settings, run, settings_from
+from stages.common.config import Report
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -14,6 +15,10 @@ def _parser() -> argparse.ArgumentParser:
     summary = commands.add_parser("summary", help="print the closing tables of a run")
     summary.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
     summary.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    page = commands.add_parser("page", help="write the run's HTML page, which needs no network to be read")
+    page.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
+    page.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the page")
+    add_settings(page, Report)
     return parser
 
 
@@ -31,10 +36,18 @@ def _summary(args: argparse.Namespace) -> None:
     summary.show(found, console)
 
 
+def _page(args: argparse.Namespace) -> None:
+    from stages.common.files import write_text
+    from stages.report import page
+
+    write_text(args.out, page.render(args.run, settings_from(args, Report)))
+    print(f"{args.out}: {args.out.stat().st_size / 1e6:.1f} MB")
+
+
 def main(argv: list[str]) -> int:
     """Run one of the commands."""
     args = _parser().parse_args(argv)
-    {"summary": _summary}[args.command](args)
+    {"summary": _summary, "page": _page}[args.command](args)
     return 0
 
 

@@ -24,9 +24,17 @@ def ask(connection: "duckdb.DuckDBPyConnection", run: Path, name: str, **values:
 
 
 def iterations(connection: "duckdb.DuckDBPyConnection", run: Path) -> int:
-    """Attempts a policy had in evaluation: as the evals' own settings say, else the most attempts of any chain."""
+    """Attempts that a policy had in evaluation; 0 without evals.
+
+    As the evals' own settings say; else the turns that there are tables of (the last may be empty, as everything may be
+    solved before); else the most attempts of any chain.
+    """
+    if not runs.files_of(run, "evals"):
+        return 0
     told = [made.get("settings", {}).get("iterations") for made in runs.provenances(run, ["evals"])]
     if told and None not in told:
         return max(told)
+    if turns := runs.partition_values(run, "eval_rollouts", "turn"):
+        return max(turns)
     (most,) = runs.query(connection, run, "select max(attempts) from 'evals/**/*.parquet'").rows[0]
     return most or 0

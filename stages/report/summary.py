@@ -62,12 +62,6 @@ def rate_of(phases: list[dict], **where: str) -> Rate:
     return Rate(sum(row["count"] for row in rows), sum(row["seconds"] for row in rows))
 
 
-def versions_of(run: Path, name: str) -> set[int]:
-    """The versions that table `name` has files for, with rows or without."""
-    names = [part for path in runs.files_of(run, name) for part in path.relative_to(run).parts]
-    return {int(part.removeprefix("version=")) for part in names if part.startswith("version=")}
-
-
 def collect(run: Path) -> Summary:
     """Ask the run's tables for everything that the closing tables show."""
     run = Path(run)
@@ -80,7 +74,9 @@ def collect(run: Path) -> Summary:
         policies=[{key: made[key] for key in ("version", "hash", "parent")} for made in runs.policies(run)],
         evals=queries.ask(connection, run, "evals", iterations=queries.iterations(connection, run)).dicts(),
         sampled=queries.ask(connection, run, "sampled").dicts(),
-        passed_on=sorted(versions_of(run, "updates") - {row["version"] for row in found["updates"]}),
+        passed_on=sorted(
+            runs.partition_values(run, "updates", "version") - {row["version"] for row in found["updates"]}
+        ),
         total_seconds=sum(row["seconds"] for row in phases),
         engine_overhead_seconds=sum(row["seconds"] for row in phases if row["engine_overhead"]),
         sampling=rate_of(phases, phase="sample"),

@@ -1,0 +1,192 @@
+"""The page's charts: rows of a query in, a Vega-Lite specification out, by Altair.
+
+Charts are as wide as their place on the page. Colours named ``role:...`` are filled in by the page from its style
+sheet, so that a chart follows the light and the dark theme; charts with a ``version`` parameter follow the page's
+choice.
+"""
+
+from collections.abc import Sequence
+
+import altair as alt
+
+HEIGHT = 220
+# The styles of nodes by what became of them, in the order in which they are stacked.
+FATES = {
+    "kept, advantage not 0": "role:signal",
+    "kept, advantage 0": "role:quiet",
+    "pruned: inter": "role:inter",
+    "pruned: intra": "role:intra",
+}
+WORK = {"engine overhead": "role:overhead", "tokens sampled or trained": "role:signal", "other work": "role:quiet"}
+
+
+def _chart(rows: Sequence[dict]) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=list(rows)))
+
+
+def _done(chart: alt.Chart | alt.LayerChart, height: int | alt.Step = HEIGHT) -> dict:
+    spec = chart.properties(width="container", height=height).to_dict()
+    return {key: value for key, value in spec.items() if key != "$schema"}
+
+
+def _scale(colours: dict[str, str]) -> alt.Scale:
+    return alt.Scale(domain=list(colours), range=list(colours.values()))
+
+
+def _of_version(chart: alt.Chart) -> alt.Chart:
+    """The chart of one version, or of all where the parameter `version` is null."""
+    version = alt.param(name="version", value=None)
+    return chart.add_params(version).transform_filter("version === null || datum.version === version")
+
+
+def by_version(
+    rows: Sequence[dict], value: str, line: str, title: str, low: str | None = None, high: str | None = None
+) -> dict:
+    """`value` (a share, 0 to 1) over policy versions, a line for each `line`, with intervals where `low` is given."""
+    base = _chart(rows).encode(
+        x=alt.X("version:O", title="policy version", axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset(f"{line}:N"),
+        color=alt.Color(f"{line}:N", title=line, scale=alt.Scale(range="category")),
+    )
+    tooltip = [alt.Tooltip("version:O"), alt.Tooltip(f"{line}:N"), alt.Tooltip(f"{value}:Q", format=".3f")]
+    if low and high:
+        tooltip += [alt.Tooltip(f"{low}:Q", format=".3f"), alt.Tooltip(f"{high}:Q", format=".3f")]
+    y = alt.Y(f"{value}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5, format=".1f"))
+    layers = [base.mark_line(strokeWidth=2, opacity=0.55).encode(y=y)]
+    if low and high:
+        layers.append(base.mark_rule(strokeWidth=1.5, clip=True).encode(y=alt.Y(f"{low}:Q"), y2=f"{high}:Q"))
+    layers.append(base.mark_point(filled=True, size=70, opacity=1).encode(y=y, tooltip=tooltip))
+    return _done(alt.layer(*layers))
+
+
+def distribution(rows: Sequence[dict], width: float, title: str) -> dict:
+    """A histogram from counted bins, kept nodes apart from pruned ones, of the chosen version."""
+    rows = [{**row, "end": row["bin"] + width, "node": "kept" if row["kept"] else "pruned"} for row in rows]
+    chart = (
+        _chart(rows)
+        .mark_bar(binSpacing=1)
+        .encode(
+            x=alt.X(
+                "bin:Q", bin="binned", title=title, scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6, format="~g")
+            ),
+            x2="end:Q",
+            y=alt.Y("sum(nodes):Q", title="nodes", axis=alt.Axis(tickCount=4, format="~s")),
+            color=alt.Color("node:N", title=None, scale=_scale({"kept": "role:signal", "pruned": "role:inter"})),
+            tooltip=[
+                alt.Tooltip("bin:Q", format="~g", title="from"),
+                alt.Tooltip("end:Q", format="~g", title="below"),
+                alt.Tooltip("node:N"),
+                alt.Tooltip("sum(nodes):Q", title="nodes"),
+            ],
+        )
+    )
+    return _done(_of_version(chart), 150)
+
+
+def fates(rows: Sequence[dict]) -> dict:
+    """Kept and pruned nodes of each version and turn, as shares of the turn's nodes."""
+    order = list(FATES)
+    counts = [
+        (row, (row["with_signal"], row["kept"] - row["with_signal"], row["pruned_inter"], row["pruned_intra"]))
+        for row in rows
+    ]
+    long = [
+        {"version": row["version"], "turn": row["turn"], "fate": fate, "place": place, "nodes": nodes}
+        for row, parts in counts
+        for place, (fate, nodes) in enumerate(zip(order, parts, strict=True))
+        if nodes
+    ]
+    chart = (
+        _chart(long)
+        .mark_bar()
+        .encode(
+            x=alt.X("version:O", title="policy version", axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("turn:N", title="turn"),
+            y=alt.Y("nodes:Q", stack="zero", title="nodes", axis=alt.Axis(tickCount=5, format="~s")),
+            color=alt.Color("fate:N", title=None, scale=_scale(FATES), sort=order),
+            order=alt.Order("place:Q"),
+            tooltip=["version:O", "turn:O", "fate:N", "nodes:Q"],
+        )
+    )
+    return _done(chart)
+
+
+def kinds(rows: Sequence[dict], order: Sequence[str]) -> dict:
+    """How nodes ended, by turn, of the chosen version."""
+    chart = _of_version(_chart(rows)).transform_aggregate(nodes="sum(nodes)", groupby=["turn", "kind"])
+    chart = chart.transform_joinaggregate(all="sum(nodes)", groupby=["turn"]).transform_calculate(
+        share="datum.nodes / datum.all"
+    )
+    chart = chart.mark_bar().encode(
+        y=alt.Y("kind:N", title=None, sort=list(order), axis=alt.Axis(labelLimit=160)),
+        yOffset=alt.YOffset("turn:N"),
+        x=alt.X("share:Q", title="share of the turn's nodes", axis=alt.Axis(format=".0%", tickCount=5)),
+        color=alt.Color("turn:N", title="turn", scale=alt.Scale(range="category")),
+        tooltip=["turn:O", "kind:N", "nodes:Q", alt.Tooltip("share:Q", format=".1%")],
+    )
+    return _done(chart, alt.Step(11))
+
+
+def repairs(rows: Sequence[dict], order: Sequence[str]) -> dict:
+    """Kind x kind: what attempts of each failed kind (rows) became after feedback (columns), of the chosen version."""
+    base = _of_version(_chart(rows)).transform_aggregate(nodes="sum(nodes)", groupby=["parent_kind", "child_kind"])
+    base = base.transform_joinaggregate(all="sum(nodes)", groupby=["parent_kind"]).transform_calculate(
+        share="datum.nodes / datum.all"
+    )
+    base = base.encode(
+        x=alt.X(
+            "child_kind:N",
+            title="the next attempt",
+            sort=list(order),
+            axis=alt.Axis(orient="top", labelAngle=-40, labelLimit=140),
+        ),
+        y=alt.Y("parent_kind:N", title="a failed attempt", sort=list(order), axis=alt.Axis(labelLimit=140)),
+    )
+    tooltip = ["parent_kind:N", "child_kind:N", "nodes:Q", alt.Tooltip("share:Q", format=".1%")]
+    cells = base.mark_rect(cornerRadius=3).encode(
+        color=alt.Color(
+            "share:Q", title="share of the row", scale=alt.Scale(domain=[0, 1], range="heatmap"), legend=None
+        ),
+        tooltip=tooltip,
+    )
+    text = base.mark_text(fontSize=11).encode(
+        text=alt.Text("nodes:Q", format=",d"),
+        color=alt.condition("datum.share > 0.5", alt.value("role:onheat"), alt.value("role:text")),
+        tooltip=tooltip,
+    )
+    return _done(alt.layer(cells, text), alt.Step(30))
+
+
+def work_of(row: dict) -> str:
+    """What a phase's time went into: one of WORK."""
+    if row["engine_overhead"]:
+        return "engine overhead"
+    return "tokens sampled or trained" if row["unit"] == "tokens" else "other work"
+
+
+def times(rows: Sequence[dict]) -> dict:
+    """Seconds of each stage, by what they went into."""
+    order = list(WORK)
+    long = [{**row, "work": work_of(row), "place": order.index(work_of(row))} for row in rows]
+    chart = (
+        _chart(long)
+        .mark_bar()
+        .encode(
+            y=alt.Y("stage:N", title=None, sort=alt.EncodingSortField("seconds", op="sum", order="descending")),
+            x=alt.X("sum(seconds):Q", title="seconds", axis=alt.Axis(tickCount=5, format="~s")),
+            color=alt.Color("work:N", title=None, scale=_scale(WORK), sort=order),
+            order=alt.Order("place:Q"),
+            tooltip=["stage:N", "work:N", alt.Tooltip("sum(seconds):Q", format=",.1f", title="seconds")],
+        )
+    )
+    return _done(chart, alt.Step(30))
+
+
+def steps(rows: Sequence[dict], value: str, title: str) -> dict:
+    """A quantity of the optimiser over the steps of the run."""
+    chart = _chart([row for row in rows if row[value] is not None]).encode(
+        x=alt.X("step_of_run:Q", title="optimiser step", axis=alt.Axis(format="d", tickMinStep=1, tickCount=6)),
+        y=alt.Y(f"{value}:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4, format="~g")),
+        tooltip=["version:O", "step:O", alt.Tooltip(f"{value}:Q", format=".4g", title=title)],
+    )
+    return _done(chart.mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=30)), 130)
