@@ -28,6 +28,8 @@ def run(main: Callable[[list[str]], int | None], argv: list[str] | None = None) 
     """Call a stage's `main` with the command line and exit: 0, 2 after a UserError, 130 after Ctrl-C."""
     if os.environ.get("SNAKEMAKE_JOB"):  # alone in a shell, a stage may be sent to the background
         die_with_parent()
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_MININTERVAL", "10")  # a log needs no line per row
     try:
         sys.exit(main(sys.argv[1:] if argv is None else argv) or 0)
     except UserError as error:

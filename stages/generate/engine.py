@@ -6,7 +6,6 @@ log-probabilities are the processed ones (after temperature), so that trainer / 
 
 import math
 import os
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,8 +46,6 @@ def _prepare(settings: Generate) -> None:
         "HF_HUB_OFFLINE": "1",  # a policy is a local folder
         "TOKENIZERS_PARALLELISM": "false",
     }
-    if not sys.stderr.isatty():
-        defaults["TQDM_MININTERVAL"] = "10"  # a log file needs no line per completion
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
 
