@@ -8,24 +8,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import duckdb
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.workflow_runs import ROOT, SMOKE, command, snakemake
+
 CONFIGS = sorted((ROOT / "workflow/configs").glob("*.yaml"))
-SMOKE = ROOT / "workflow/configs/smoke.yaml"
 # Tables that the same run gives again byte for byte; times are kept elsewhere.
 TABLES = ("tasks", "rollouts", "verdicts", "feedback", "credit", "updates", "evals", "eval_rollouts", "eval_feedback")
-
-
-def snakemake(folder, *more, config=SMOKE, **options):
-    argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder)]
-    argv += ["--cores", "2", "--configfile", str(config), "--workflow-profile", str(ROOT / "profiles/default"), *more]
-    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=1500, **options)
 
 
 def planned(folder, *more, config=SMOKE):
@@ -46,14 +38,6 @@ def fingerprints(run):
     files = {str(p.relative_to(run)): p.read_bytes() for t in TABLES for p in sorted((run / t).rglob("*.parquet"))}
     hashes = {p.parent.name: json.loads(p.read_text())["hash"] for p in sorted(run.glob("policies/*/manifest.json"))}
     return files, hashes
-
-
-@pytest.fixture(scope="session")
-def smoke(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("smoke")
-    done = snakemake(folder)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-    return folder
 
 
 @pytest.mark.parametrize("config", [ROOT / "config.yaml", *CONFIGS], ids=lambda path: path.stem)
@@ -132,11 +116,11 @@ def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
     ]  # fmt: skip
     killed = []
     for mark in marks:
-        argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]
-        argv += ["--cores", "1", "--configfile", str(SMOKE), "--workflow-profile", str(ROOT / "profiles/default")]
         log = tmp_path / "out.log"
         with log.open("w") as out:
-            process = subprocess.Popen(argv, stdout=out, stderr=out, cwd=ROOT, start_new_session=True)
+            process = subprocess.Popen(
+                command(tmp_path, cores=1), stdout=out, stderr=out, cwd=ROOT, start_new_session=True
+            )
         while process.poll() is None and f"{mark}:" not in log.read_text():
             time.sleep(0.05)
         if process.poll() is None:

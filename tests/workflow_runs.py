@@ -1,0 +1,20 @@
+"""Runs the workflow as a user does, for tests."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SMOKE = ROOT / "workflow/configs/smoke.yaml"
+
+
+def command(folder, *more, config=SMOKE, cores=2):
+    """The snakemake command line for a run whose results go below `folder`."""
+    argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder)]
+    argv += ["--cores", str(cores), "--configfile", str(config)]
+    return [*argv, "--workflow-profile", str(ROOT / "profiles/default"), *more]
+
+
+def snakemake(folder, *more, config=SMOKE):
+    """Run it to its end, output captured."""
+    return subprocess.run(command(folder, *more, config=config), capture_output=True, text=True, cwd=ROOT, timeout=1500)
