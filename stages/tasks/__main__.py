@@ -10,6 +10,7 @@ Import runs no code of a data set. Formats and fields are described in docs/data
 """
 
 import argparse
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -30,9 +31,9 @@ def _parser() -> argparse.ArgumentParser:
     two.add_argument("--candidates", type=Path, required=True, help="table written by import")
     two.add_argument("--feedback", type=Path, required=True, help="the execute stage's feedback on the references")
     two.add_argument("--verdicts", type=Path, required=True, help="the execute stage's verdicts on the references")
-    two.add_argument(
-        "--heldout-share", metavar="SHARE", default=None, help=Tasks.model_fields["heldout_share"].description
-    )
+    share = Tasks.model_fields["heldout_share"]
+    text = f"{share.description} (default: {share.default})"
+    two.add_argument("--heldout-share", type=float, default=share.default, metavar="SHARE", help=text)
     two.add_argument("--train", type=Path, help="table of training tasks to write")
     two.add_argument("--heldout", type=Path, help="table of held-out tasks to write")
     two.add_argument("--all", type=Path, help="instead of --train and --heldout: one table, for a benchmark")
@@ -44,6 +45,7 @@ def _import(args: argparse.Namespace) -> None:
     from stages.tasks.selection import chosen
     from stages.tasks.sources import records
 
+    warnings.simplefilter("ignore", SyntaxWarning)  # about a data set's code, such as "\\d" in a plain string
     settings = settings_from(args, Tasks)
     module, rows = records(settings, args.seed)
     tasks = [module.convert(record) for record in chosen(rows, module, settings.difficulty, settings.limit)]
@@ -62,19 +64,13 @@ def _admit(args: argparse.Namespace) -> None:
 
     if bool(args.all) == bool(args.train or args.heldout) or bool(args.train) != bool(args.heldout):
         raise UserError("give --train and --heldout, or --all alone")
-    share = Tasks(heldout_share=0.2).heldout_share
-    if args.heldout_share is not None:
-        try:
-            share = float(args.heldout_share)
-        except ValueError:
-            raise UserError(f"--heldout-share: {args.heldout_share!r} is not a number") from None
-        if not 0 <= share <= 1:
-            raise UserError(f"--heldout-share: {share} is not between 0 and 1")
+    if not 0 <= args.heldout_share <= 1:
+        raise UserError(f"--heldout-share: {args.heldout_share} is not between 0 and 1")
     candidates = tables.read(args.candidates, tables.TASKS).to_pylist()
     feedback = tables.read(args.feedback, tables.FEEDBACK).to_pylist()
     verdicts = tables.read(args.verdicts, tables.VERDICTS).to_pylist()
     result = admit(candidates, feedback, verdicts)
-    made_by = tables.provenance("tasks.admit", {} if args.all else {"heldout_share": share})
+    made_by = tables.provenance("tasks.admit", {} if args.all else {"heldout_share": args.heldout_share})
     tables.write(args.rejected, tables.REJECTED, result.rejected, made_by)
     for row in result.rejected[:20]:
         print(f"rejected {row['task_id']}: {row['reason'][:200]}")
@@ -85,7 +81,7 @@ def _admit(args: argparse.Namespace) -> None:
     if args.all:
         parts = {"all": (args.all, result.tasks)}
     else:
-        train, heldout = split(result.tasks, share)
+        train, heldout = split(result.tasks, args.heldout_share)
         parts = {"train": (args.train, train), "heldout": (args.heldout, heldout)}
     for path, rows in parts.values():
         tables.write(path, tables.TASKS, rows, made_by)

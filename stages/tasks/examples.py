@@ -27,10 +27,11 @@ def literal(text: str) -> str | None:
         if head != head.rstrip() or (end < len(line) and not _REST.match(rest)):
             continue
         try:
-            ast.literal_eval(head)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            tree = ast.parse(head, mode="eval")
+            ast.literal_eval(tree)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
-        return head
+        return ast.get_source_segment(head, tree.body)
     return None
 
 

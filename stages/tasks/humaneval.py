@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stages.common.cli import UserError
 from stages.tasks import examples
-from stages.tasks.records import Record, functions, parse, task, test
+from stages.tasks.records import Record, functions, new_test, parse, task
 
 FIELDS = ("task_id", "prompt", "canonical_solution", "test", "entry_point")
 USES = FIELDS
@@ -149,7 +149,9 @@ def convert(record: Record) -> dict:
     prompt, entry_point = record.get("prompt"), record.get("entry_point")
     prelude, doc = _prelude(record, prompt, entry_point)
     setup, hidden = _setup(record, record.get("test"), entry_point, prelude)
-    tests = [test(code, True) for code in visible(name(record), doc, entry_point)] + [test(code) for code in hidden]
+    tests = [new_test(code, True) for code in visible(name(record), doc, entry_point)] + [
+        new_test(code) for code in hidden
+    ]
     return task(
         record,
         task_id=name(record),

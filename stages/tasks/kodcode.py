@@ -8,7 +8,7 @@ Source: Xu et al. 2025 (arXiv 2503.02951).
 import ast
 
 from stages.tasks.mutation import changes_arguments
-from stages.tasks.records import Record, functions, parse, task, test
+from stages.tasks.records import Record, functions, new_test, parse, task
 
 FIELDS = ("question", "solution")
 USES = ("question_id", "conversation_id", "question", "solution", "test_code", "test", "gpt_difficulty")
@@ -36,7 +36,7 @@ def _imported(tree: ast.AST) -> set[str]:
     return modules
 
 
-def test_names(tree: ast.Module) -> list[str]:
+def names_of_tests(tree: ast.Module) -> list[str]:
     """The names of a file's test functions as pytest finds them, in order; those of classes as Class::method."""
     found = []
     for node in tree.body:
@@ -65,7 +65,7 @@ def convert(record: Record) -> dict:
     """A KodCode row as a row of the TASKS table; nothing of it is run."""
     setup, reference = record.get("test_code", "test"), record.get("solution")
     tree, solution = parse(record, setup, "the test file"), parse(record, reference, "field 'solution'")
-    names = test_names(tree)
+    names = names_of_tests(tree)
     if not names:
         raise record.fail("the test file holds no test function (def test_...)")
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
@@ -79,7 +79,7 @@ def convert(record: Record) -> dict:
         wanted = [n for n in _defined(solution) if n in used]
     imported = _imported(tree) | _imported(solution)
     prompt = record.get("question").strip()
-    if wanted and not any(n in prompt for n in wanted):
+    if prompt and wanted and not any(n in prompt for n in wanted):
         prompt += f"\n\nName it `{wanted[0]}`."
     bodies = [ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
     return task(
@@ -90,7 +90,7 @@ def convert(record: Record) -> dict:
         prompt=prompt,
         entry_point=wanted[0] if wanted else None,
         setup=setup,
-        tests=[test(code, visible=index == 0) for index, code in enumerate(names)],
+        tests=[new_test(code, visible=index == 0) for index, code in enumerate(names)],
         reference=reference,
         difficulty=difficulty(record),
         inplace=bool(wanted) and any(changes_arguments(solution, n, bodies) for n in wanted),

@@ -11,7 +11,7 @@ import json
 import pickletools
 import zlib
 
-from stages.tasks.records import Record, task, test
+from stages.tasks.records import Record, new_test, task
 
 FIELDS = ("question_id", "question_content", "public_test_cases")
 USES = (*FIELDS, "private_test_cases", "starter_code", "metadata", "difficulty")
@@ -110,10 +110,10 @@ def convert(record: Record) -> dict:
     cases += [(case, False) for case in _cases(record, "private_test_cases")]
     prompt, starter = record.get("question_content").strip(), record.get("starter_code", default="")
     if method:
-        tests = [test(_assert(record, case, method), visible) for case, visible in cases]
+        tests = [new_test(_assert(record, case, method), visible) for case, visible in cases]
         prompt += f"\n\nComplete this code:\n\n```python\n{starter.rstrip()}\n```" if starter.strip() else ""
     else:
-        tests = [test(visible=visible, stdin=case["input"], stdout=case["output"]) for case, visible in cases]
+        tests = [new_test(visible=visible, stdin=case["input"], stdout=case["output"]) for case, visible in cases]
     return task(
         record,
         task_id=name(record),

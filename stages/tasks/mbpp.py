@@ -8,7 +8,7 @@ results leave it out. Source: Austin et al. 2021 (arXiv 2108.07732).
 import ast
 
 from stages.tasks.mutation import changes_arguments
-from stages.tasks.records import Record, parse, task, test
+from stages.tasks.records import Record, new_test, parse, task
 
 FIELDS = ("task_id", "code", "test_list")
 USES = (*FIELDS, "text", "prompt", "test_setup_code", "test_imports")
@@ -60,7 +60,7 @@ def convert(record: Record) -> dict:
         prompt=_text(record.get("text", "prompt")).strip(),
         entry_point=entry,
         setup=_text("\n".join(part for part in setup if part)) or None,
-        tests=[test(code, visible=index == 0) for index, code in enumerate(codes)],
+        tests=[new_test(code, visible=index == 0) for index, code in enumerate(codes)],
         reference=reference,
         inplace=changes_arguments(solution, entry, codes),
     )

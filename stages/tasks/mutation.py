@@ -81,7 +81,8 @@ def _observes(code: ast.Module, entry_point: str) -> bool:
     for node in ast.walk(code):
         called = getattr(node.func, "id", getattr(node.func, "attr", None)) if isinstance(node, ast.Call) else None
         if called == entry_point:
-            passed += [a.id for a in node.args if isinstance(a, ast.Name)]
+            values = [*node.args, *(keyword.value for keyword in node.keywords)]
+            passed += [v.id for v in values if isinstance(v, ast.Name)]
     return any(names.count(n) > passed.count(n) for n in set(passed))
 
 

@@ -8,7 +8,7 @@ docs/data.md.
 import difflib
 
 from stages.common.tables import TASKS, TEST
-from stages.tasks.records import Record, task, test
+from stages.tasks.records import Record, new_test, task
 
 FIELDS = ("task_id", "prompt", "tests")
 USES = ()  # every field: one that is not known is an error
@@ -33,7 +33,7 @@ def _tests(record: Record) -> list[dict]:
         _unknown(record, raw, _TEST_COLUMNS, f" in tests[{index}]")
         one = Record(f"{record.where}, tests[{index}]", raw)
         text = {name: one.get(name, default=None) for name in ("code", "stdin", "stdout")}
-        rows.append(test(visible=one.get("visible", kind=bool, default=False), **text))
+        rows.append(new_test(visible=one.get("visible", kind=bool, default=False), **text))
     return rows
 
 

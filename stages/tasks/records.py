@@ -59,7 +59,9 @@ def parse(record: Record, code: str, what: str) -> ast.Module:
         raise record.fail(f"{what} is not Python: {error}") from None
 
 
-def test(code: str | None = None, visible: bool = False, stdin: str | None = None, stdout: str | None = None) -> dict:
+def new_test(
+    code: str | None = None, visible: bool = False, stdin: str | None = None, stdout: str | None = None
+) -> dict:
     """One test of a task, all columns present."""
     return {"visible": visible, "code": code, "stdin": stdin, "stdout": stdout}
 
