@@ -1,0 +1,100 @@
+"""Rewrites `assert` in tests, so that a failure can say what was called, what came back and what was expected.
+
+``assert left == right`` becomes ``assert compare(7, left, right)``: both sides are evaluated once, in order, and
+noted when they do not fit. Any other condition becomes ``assert truth(7, condition)``. Run alone: no.
+"""
+
+import ast
+import operator
+
+_OPERATORS = {
+    "Eq": ("==", operator.eq),
+    "NotEq": ("!=", operator.ne),
+    "Lt": ("<", operator.lt),
+    "LtE": ("<=", operator.le),
+    "Gt": (">", operator.gt),
+    "GtE": (">=", operator.ge),
+    "Is": ("is", operator.is_),
+    "IsNot": ("is not", operator.is_not),
+    "In": ("in", lambda a, b: a in b),
+    "NotIn": ("not in", lambda a, b: a not in b),
+}
+COMPARE, TRUTH = "__murphy_compare__", "__murphy_truth__"
+
+
+class AssertFailed(AssertionError):
+    """An assert of the tests did not hold."""
+
+
+class Notes:
+    """What the latest call gave and which assert failed."""
+
+    def __init__(self):
+        self.sites = []  # (source, operator, swapped) of each assert
+        self.call = None  # (label, args, kwargs, result) of the latest call on the candidate
+        self.failed = None  # (source, got, expected) texts of the assert that failed
+
+    def on_call(self, *call):
+        """Keep the latest call."""
+        self.call = call
+
+    def call_text(self):
+        """The latest call, as it would be written, or None."""
+        if self.call is None:
+            return None
+        label, args, kwargs, _ = self.call
+        parts = [short(a, 200) for a in args] + [f"{k}={short(v, 200)}" for k, v in kwargs.items()]
+        return f"{label}({', '.join(parts)})"
+
+    def compare(self, site, left, right):
+        """What a rewritten comparison calls."""
+        source, symbol, swapped = self.sites[site]
+        if _OPERATORS[symbol][1](left, right):
+            return True
+        got, expected = (right, left) if swapped else (left, right)
+        text = short(expected) if symbol == "Eq" else f"{_OPERATORS[symbol][0]} {short(expected)}"
+        self.failed = (source, short(got), text)
+        raise AssertFailed
+
+    def truth(self, site, value):
+        """What any other rewritten condition calls."""
+        if value:
+            return True
+        source = self.sites[site][0]
+        self.failed = (source, short(self.call[3]) if self.call else short(value), None)
+        raise AssertFailed
+
+
+def short(value, limit=400):
+    """`repr`, at most `limit` characters, head and tail; never raises an Exception."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= limit else f"{text[: limit * 2 // 3]} ... {text[-limit // 3 :]}"
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, notes):
+        self.notes = notes
+
+    def visit_Assert(self, node):
+        source = ast.unparse(node.test)
+        source = source if len(source) <= 600 else source[:400] + " ... " + source[-200:]
+        number = ast.Constant(len(self.notes.sites))
+        test = node.test
+        if isinstance(test, ast.Compare) and len(test.ops) == 1:
+            left, right = test.left, test.comparators[0]
+            calls = [any(isinstance(n, ast.Call) for n in ast.walk(side)) for side in (left, right)]
+            self.notes.sites.append((source, type(test.ops[0]).__name__, calls == [False, True]))
+            call = ast.Call(ast.Name(COMPARE, ast.Load()), [number, left, right], [])
+        else:
+            self.notes.sites.append((source, "", False))
+            call = ast.Call(ast.Name(TRUTH, ast.Load()), [number, test], [])
+        return ast.copy_location(ast.Assert(ast.copy_location(call, test), node.msg), node)
+
+
+def compiled(source, filename, notes):
+    """Code object of `source` with its asserts rewritten to report to `notes`."""
+    tree = ast.fix_missing_locations(_Rewriter(notes).visit(ast.parse(source)))
+    return compile(tree, filename, "exec", dont_inherit=True)

@@ -1,0 +1,311 @@
+"""Stand-ins for objects that live at the other end of the channel.
+
+A handle is used as the object would be: attributes, methods, calls, iteration, `with`. On the tests' side it is wary,
+because whatever it is asked, the candidate answers. `peer.trust` says how wary:
+
+``open``    everything is asked (the candidate's side, where the other end is the tests').
+``named``   the tests name a class of the candidate, so its interface is what is tested: methods, operators and `in`
+            are asked; comparing with an object of a class that defines its own ``==`` or ``<`` is refused.
+``strict``  the tests name functions only: operators, `in`, and methods that a built-in type has are refused when a
+            plain value would be handed over with them, as an object "equal to everything" would then decide.
+
+An object whose class extends a built-in type is compared by its built-in part, whatever its class says.
+Run alone: no.
+"""
+
+import operator
+
+from codec import Refused
+
+_BUILTIN_METHODS = frozenset(
+    name
+    for cls in (int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+    for name in dir(cls)
+    if not name.startswith("_")
+)
+
+# What a class can define, by the name that crosses.
+SPECIALS = {
+    "call": "__call__", "iter": "__iter__", "next": "__next__", "len": "__len__", "getitem": "__getitem__",
+    "setitem": "__setitem__", "delitem": "__delitem__", "contains": "__contains__", "bool": "__bool__",
+    "enter": "__enter__", "exit": "__exit__", "int": "__int__", "float": "__float__", "index": "__index__",
+    "complex": "__complex__", "round": "__round__", "reversed": "__reversed__", "bytes": "__bytes__",
+    "neg": "__neg__", "pos": "__pos__", "abs": "__abs__", "invert": "__invert__",
+    "add": "__add__", "sub": "__sub__", "mul": "__mul__", "truediv": "__truediv__", "floordiv": "__floordiv__",
+    "mod": "__mod__", "lshift": "__lshift__", "rshift": "__rshift__", "and_": "__and__", "or_": "__or__",
+    "xor": "__xor__", "matmul": "__matmul__", "pow": "__pow__", "divmod": "__divmod__",
+}  # fmt: skip
+_REFLECTED = {
+    "radd": "add", "rsub": "sub", "rmul": "mul", "rtruediv": "truediv", "rfloordiv": "floordiv", "rmod": "mod",
+    "rand": "and_", "ror": "or_", "rxor": "xor", "rmatmul": "matmul", "rpow": "pow",
+}  # fmt: skip
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_BINARY = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "lshift",
+        "rshift",
+        "and_",
+        "or_",
+        "xor",
+        "matmul",
+        "pow",
+        "divmod",
+    ]
+)
+_LOCAL = {**{n: getattr(operator, n) for n in _BINARY - {"pow", "divmod"}}, "pow": pow, "divmod": divmod}
+
+
+def specials_of(kind):
+    """Names of the special methods that class `kind` has, and of the comparisons that it defines itself."""
+    found = [name for name, method in SPECIALS.items() if hasattr(kind, method)]
+    found += [name for name, step in _REFLECTED.items() if hasattr(kind, f"__{name}__") and step not in found]
+    for name in (*_COMPARISONS, "hash", "str", "repr", "format"):
+        if getattr(kind, f"__{name}__", None) is not getattr(object, f"__{name}__"):
+            found.append(name)
+    return tuple(found)
+
+
+class Handle:
+    """The common part; classes with the special methods of an object are made by :func:`handle_class`."""
+
+    __slots__ = ("__weakref__", "_id", "_label", "_peer")
+    _sort, _base, _specials = "object", "", frozenset()
+
+    def __getattr__(self, name):
+        if name.startswith("__") and name.endswith("__") and name not in _ASKED_DUNDERS:
+            if name == "__name__" and self._sort in ("function", "class"):
+                return self._label.rpartition(".")[2]
+            raise AttributeError(name)
+        peer = self._peer
+        value = peer.request("getattr", self, name)
+        if isinstance(value, Handle) and value._sort in ("function", "class"):
+            object.__setattr__(value, "_label", name if self._sort == "module" else f"{self._label}.{name}")
+            if peer.trust == "strict" and self._sort == "object" and name in _BUILTIN_METHODS:
+                return _Wary(value, name)
+        return value
+
+    def __setattr__(self, name, value):
+        self._peer.request("setattr", self, name, value)
+
+    def __delattr__(self, name):
+        self._peer.request("delattr", self, name)
+
+    def __dir__(self):
+        return self._peer.request("dir", self)
+
+    def __instancecheck__(self, other):
+        return isinstance(other, Handle) and bool(self._peer.request("isinstance", other, self))
+
+    def __subclasscheck__(self, other):
+        return isinstance(other, Handle) and bool(self._peer.request("issubclass", other, self))
+
+    def __repr__(self):
+        if "repr" in self._specials:
+            return _text(self._peer.request("repr", self))
+        return f"<{self._label} object>" if self._sort == "object" else f"<{self._sort} {self._label}>"
+
+    def __str__(self):
+        if "str" in self._specials:
+            return _text(self._peer.request("str", self))
+        return repr(self)
+
+    def __format__(self, spec):
+        if self._base or "format" in self._specials:
+            return _text(self._peer.request("format", self, spec))
+        return format(str(self), spec)
+
+    def __bool__(self):
+        if self._base:
+            return bool(self._plain())
+        if "bool" in self._specials or "len" in self._specials:
+            return bool(self._peer.request("bool", self))
+        return True
+
+    def __hash__(self):
+        if self._base:
+            return hash(self._plain())
+        if "hash" in self._specials and self._peer.trust == "open":
+            return hash(self._peer.request("hash", self))
+        return object.__hash__(self)
+
+    def _plain(self):
+        return self._peer.request("base", self)
+
+    def _refuse(self, what):
+        text = f"{what} an object of the solution's own class {self._label}; return built-in values"
+        raise self._peer.refused(Refused("unsupported_value", text))
+
+
+def _text(value):
+    if type(value) is not str:
+        raise TypeError("__str__ returned no string")
+    return value
+
+
+# Dunder attributes that a test may read off an object of the candidate.
+_ASKED_DUNDERS = frozenset(
+    ("__doc__", "__dict__", "__annotations__", "__wrapped__", "__dataclass_fields__", "__call__")
+)
+
+
+class _Wary:
+    """A method of an object nobody named; called without arguments it is as good as an attribute."""
+
+    def __init__(self, handle, name):
+        self._handle, self._name = handle, name
+
+    def __call__(self, *args, **kwargs):
+        if args or kwargs:
+            owner, _, _ = self._handle._label.rpartition(".")
+            text = f".{self._name}(...) of an object of the solution's own class {owner}; return built-in values"
+            raise self._handle._peer.refused(Refused("unsupported_value", text))
+        return self._handle()
+
+
+def _call(self, *args, **kwargs):
+    peer = self._peer
+    result = peer.request("call", self, args, kwargs)
+    if peer.takes_arguments:
+        result, after = _split(result)
+        for old, new in zip(args, after, strict=True):
+            _put_back(old, new)
+    if peer.on_call:
+        peer.on_call(self._label, args, kwargs, result)
+    return result
+
+
+def _split(answer):
+    if type(answer) is not tuple or len(answer) != 2 or type(answer[1]) is not tuple:
+        raise TypeError("an answer without arguments")
+    return answer
+
+
+def _put_back(old, new):
+    """Make `old` hold what `new` holds, where both are the same sort of container, keeping identities inside."""
+    if type(old) is not type(new):
+        return
+    if type(old) is list:
+        if len(old) == len(new) and any(type(x) in (list, dict, set) for x in old):
+            for i, (a, b) in enumerate(zip(old, new, strict=True)):
+                if type(a) in (list, dict, set) and type(a) is type(b):
+                    _put_back(a, b)
+                else:
+                    old[i] = b
+        else:
+            old[:] = new
+    elif type(old) is dict:
+        kept = {k: v for k, v in old.items() if k in new}
+        old.clear()
+        for key, value in new.items():
+            if key in kept and type(kept[key]) in (list, dict, set) and type(kept[key]) is type(value):
+                _put_back(kept[key], value)
+                value = kept[key]
+            old[key] = value
+    elif type(old) in (set, bytearray):
+        old.clear()
+        old.update(new) if type(old) is set else old.extend(new)
+
+
+def _binary(name, reflected):
+    def method(self, other):
+        if self._base:
+            mine = self._plain()
+            theirs = other._plain() if isinstance(other, Handle) and other._base else other
+            return _LOCAL[name](theirs, mine) if reflected else _LOCAL[name](mine, theirs)
+        if self._peer.trust == "strict" and not isinstance(other, Handle):
+            self._refuse("calculated with")
+        return self._peer.request(name, other, self) if reflected else self._peer.request(name, self, other)
+
+    return method
+
+
+def _comparison(name):
+    local = getattr(operator, name)
+
+    def method(self, other):
+        if self._base:
+            theirs = other._plain() if isinstance(other, Handle) and other._base else other
+            return local(self._plain(), theirs)
+        if self._peer.trust == "open":
+            return self._peer.request(name, self, other)
+        if name in ("eq", "ne") and (other is None or (isinstance(other, Handle) and "eq" not in self._specials)):
+            return (self is other) == (name == "eq")
+        self._refuse("compared")
+
+    return method
+
+
+def _unary(name):
+    def method(self, *args):
+        return self._peer.request(name, self, *args)
+
+    return method
+
+
+def _iter(self):
+    if self._base:
+        return iter(self._plain())
+    return self._peer.request("iter", self)
+
+
+def _contains(self, item):
+    if self._base:
+        return item in self._plain()
+    if self._peer.trust == "strict":
+        if "iter" in self._specials:
+            return any(item is x or item == x for x in iter(self))
+        self._refuse("looked into")
+    return bool(self._peer.request("contains", self, item))
+
+
+def _exit(self, kind, error, trace):
+    return self._peer.request("exit", self, kind, error, None)
+
+
+def _next(self):
+    return self._peer.request("next", self)
+
+
+def _own_iter(self):
+    return self
+
+
+def _methods(sort, specials, base):
+    body = {f"__{name}__": _comparison(name) for name in _COMPARISONS}
+    for name in specials:
+        if name in _BINARY:
+            body[f"__{name.rstrip('_')}__"] = _binary(name, False)
+            body[f"__r{name.rstrip('_')}__"] = _binary(name, True)
+        elif name in _REFLECTED:
+            body[f"__{name}__"] = _binary(_REFLECTED[name], True)
+        elif name in SPECIALS and name not in ("call", "iter", "next", "contains", "exit", "bool"):
+            body[SPECIALS[name]] = _unary(name)
+    for name, function in (("call", _call), ("iter", _iter), ("next", _next), ("exit", _exit), ("contains", _contains)):
+        if name in specials:
+            body[SPECIALS[name]] = function
+    if "next" in specials:
+        body["__iter__"] = _own_iter
+    if sort == "object" and "contains" not in specials and "iter" in specials:
+        body["__contains__"] = _contains
+    return body
+
+
+_made = {}
+
+
+def handle_class(name, sort, specials, base):
+    """The class of handles for objects with these special methods; named like the object's class."""
+    key = (name, sort, specials, base)
+    if key not in _made:
+        body = _methods(sort, set(specials), base)
+        body |= {"__slots__": (), "__hash__": Handle.__hash__, "_sort": sort, "_base": base}
+        body["_specials"] = frozenset(specials)
+        label = name if sort == "object" and name.isidentifier() else "Handle"
+        _made[key] = type(label, (Handle,), body)
+    return _made[key]

@@ -1,0 +1,325 @@
+"""The tests' process inside sandbox D: evaluates a task's tests, and never holds the candidate's code.
+
+One warm process per worker; for each program it forks a child, which is given the task and then, test by test, the
+channel to a fresh candidate process. The child's word is the verdict, because nothing of the candidate runs in it.
+
+    python tests_side.py CONTROL_FD
+"""
+
+import os
+import signal
+import socket
+import sys
+import types
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import asserts
+import candidate
+import codec
+import handles
+import peer
+
+MODULE = "tests_of_task"
+_MODULES = {"np": "numpy", "pd": "pandas"}
+
+
+class Unsupported(BaseException):
+    """A handle refused; no Exception, so that tests do not swallow it."""
+
+
+class Names(dict):
+    """Globals of the tests: what they do not define themselves comes from both sides' modules or from the candidate.
+
+    A name of a built-in stays the built-in, and a standard module is imported here, whatever the candidate calls so:
+    else a program could bring its own `all` or `math.isclose`.
+    """
+
+    def __init__(self, task, end):
+        super().__init__(__name__=MODULE, __builtins__=__builtins__)
+        self._task, self._end, self._prelude = task, end, None
+
+    def __missing__(self, name):
+        entry = self._task["entry_point"]
+        if name != entry:
+            if hasattr(_builtins, name) or (name.startswith("__") and name.endswith("__")):
+                raise KeyError(name)
+            if self._prelude is None:
+                self._prelude = self._run_prelude()
+            if name in self._prelude:
+                return self._keep(name, self._prelude[name])
+            module = _MODULES.get(name, name)
+            if module in sys.stdlib_module_names or module in _MODULES.values():
+                try:
+                    return self._keep(name, __import__(module))
+                except ImportError:
+                    pass
+        return self._keep(name, of_candidate(self._end, self._task, entry if name == "candidate" and entry else name))
+
+    def _keep(self, name, value):
+        self[name] = value
+        return value
+
+    def _run_prelude(self):
+        space = {"__name__": MODULE}
+        if self._task["prelude"]:
+            exec(compile(self._task["prelude"], "<prelude>", "exec", dont_inherit=True), space)
+        space.pop(self._task["entry_point"] or "", None)
+        return space
+
+
+import builtins as _builtins  # noqa: E402
+
+
+class NotDefined(KeyError):
+    """The tests need a name that the candidate does not define."""
+
+
+def of_candidate(end, task, name):
+    """What the candidate calls `name`; NotDefined (a KeyError, so Python raises NameError) where it has none."""
+    try:
+        value = end.request("name", name)
+    except NameError:
+        end.missing = name
+        raise NotDefined(name) from None
+    if isinstance(value, handles.Handle):
+        object.__setattr__(value, "_label", name)
+        if value._sort == "class" and task["objects"] is not False:
+            end.trust = "named"
+    elif isinstance(value, type) and task["objects"] is not False:
+        end.trust = "named"
+    return value
+
+
+class Solution(types.ModuleType):
+    """The module `solution` that pytest files import from."""
+
+    def __init__(self, end, task):
+        super().__init__(candidate.NAME)
+        self.__dict__["_ask"] = lambda name: of_candidate(end, task, name)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self._ask(name)
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def allow(operation, operands):
+    """Refuse what the candidate may not ask of objects that tests handed to it: nothing that leads to other objects."""
+    target = operands[0] if operands else None
+    if operation in ("getattr", "setattr", "delattr", "dir"):
+        name = operands[1] if len(operands) > 1 else ""
+        own = getattr(type(target), "__module__", None) == MODULE or (
+            isinstance(target, type) and target.__module__ == MODULE
+        )
+        if type(name) is not str or name.startswith("_") or not own:
+            raise AttributeError(name)
+    if (
+        operation == "call"
+        and type(target) is types.BuiltinFunctionType
+        and isinstance(target.__self__, types.ModuleType)
+    ):
+        raise TypeError("this function of the tests cannot be called")
+
+
+def remote(error):
+    """Whether an exception was raised by the candidate."""
+    return getattr(error, "_murphy_origin", None) is not None
+
+
+def describe(error):
+    """(kind, message) of an exception that ended a test."""
+    name = type(error).__name__
+    if remote(error):
+        text = error._murphy_text
+        message = (f"{name}: {text}" if text else name) + (f"\n{error._murphy_frames}" if error._murphy_frames else "")
+        if isinstance(error, MemoryError):
+            return "memory_limit", message
+        return ("early_exit" if isinstance(error, SystemExit) else "runtime_error"), message
+    if isinstance(error, codec.Refused):
+        return error.kind, str(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    if isinstance(error, AssertionError) or name in ("Failed", "Skipped"):
+        return "wrong_answer", text or None
+    return "wrong_answer", f"the test could not use what came back: {name}: {text}"
+
+
+class Judge:
+    """Evaluates the tests of one task."""
+
+    def __init__(self, task):
+        self.task = task
+        self.notes = asserts.Notes()
+        self._setup = None
+
+    def run(self, number, sock):
+        """Run one test against the candidate at the other end of `sock`; the verdict's fields."""
+        self.notes.call = self.notes.failed = None
+        end = peer.Peer(sock, self.task["budget"], allow=allow)
+        end.trust = "named" if self.task["objects"] else "strict"
+        end.takes_arguments = self.task["inplace"]
+        end.on_call = self.notes.on_call
+        end.missing = None
+        refusals = []
+
+        def on_refusal(refusal):
+            refusals.append(refusal)
+            return Unsupported(str(refusal))
+
+        end.on_refusal = on_refusal
+        kind, message = "passed", None
+        try:
+            self._evaluate(self.task["tests"][number], end)
+        except Unsupported:
+            pass
+        except BaseException as error:
+            if isinstance(error, peer.Closed | codec.Malformed):
+                pass
+            elif isinstance(error, NameError | ImportError) and not remote(error) and end.missing:
+                kind, message = "missing_entry_point", f"the program defines no {end.missing}"
+            else:
+                kind, message = describe(error)
+        if refusals:
+            kind, message = refusals[0].kind, str(refusals[0])
+        if end.broken is not None:
+            closed = isinstance(end.broken, peer.Closed)
+            kind, message = ("lost", None) if closed else ("protocol_error", "the program wrote into its own channel")
+        return self._verdict(kind, message)
+
+    def _verdict(self, kind, message):
+        if kind == "passed":
+            return {"kind": kind, "message": None, "call": None, "got": None, "expected": None, "assert": None}
+        failed = self.notes.failed if kind == "wrong_answer" else None
+        source, got, expected = failed or (None, None, None)
+        try:
+            call = self.notes.call_text() if failed or message is None or kind != "lost" else None
+        except BaseException:
+            call = None
+        cut = candidate.cut
+        fields = {"kind": kind, "message": message and cut(message, 4000), "call": call and cut(call, 600)}
+        return fields | {"got": got, "expected": expected, "assert": source}
+
+    def _evaluate(self, test, end):
+        names = Names(self.task, end)
+        names[asserts.COMPARE], names[asserts.TRUTH] = self.notes.compare, self.notes.truth
+        sys.modules[candidate.NAME] = Solution(end, self.task)
+        if self.task["setup"]:
+            if self._setup is None:
+                self._setup = asserts.compiled(self.task["setup"], "test_solution.py", self.notes)
+            exec(self._setup, names)
+        if self.task["kind"] == "function":
+            exec(asserts.compiled(test, "test_solution.py", self.notes), names)
+        else:
+            run_named(names, test)
+
+
+def run_named(names, test):
+    """Run the test function ``name`` or ``Class::name``, with the set-up methods that pytest and unittest call."""
+    owner, _, name = test.rpartition("::")
+    if not owner:
+        function = names[name]
+        if "setup_function" in names:
+            names["setup_function"](function)
+        _each_case(function)
+        return
+    cls = names[owner]
+    unit = sys.modules.get("unittest")
+    if unit and isinstance(cls, type) and issubclass(cls, unit.TestCase):
+        case = cls(name)
+        try:
+            cls.setUpClass()
+            case.setUp()
+            getattr(case, name)()
+            case.tearDown()
+        finally:
+            case.doCleanups()
+        return
+    instance = cls()
+    if hasattr(cls, "setup_class"):
+        cls.setup_class()
+    function = getattr(instance, name)
+    if hasattr(instance, "setup_method"):
+        try:
+            instance.setup_method(function)
+        except TypeError:
+            instance.setup_method()
+    _each_case(function)
+
+
+def _each_case(function):
+    """Call a test function once, or once per set of its `parametrize` marks."""
+    cases = [{}]
+    for mark in getattr(function, "pytestmark", []):
+        if mark.name != "parametrize":
+            continue
+        named, rows = mark.args[0], mark.args[1]
+        keys = [k.strip() for k in named.split(",")] if isinstance(named, str) else list(named)
+        values = [_row(row, len(keys)) for row in rows]
+        cases = [case | dict(zip(keys, value, strict=True)) for case in cases for value in values]
+    for case in cases:
+        function(**case)
+
+
+def _row(row, width):
+    """The values of one row of `parametrize`, which may be a bare value or `pytest.param(...)`."""
+    if type(row).__name__ == "ParameterSet":
+        return row.values
+    return row if width > 1 else (row,)
+
+
+def child(sock):
+    """Serve one program: the task, then one test per message."""
+    task, _ = candidate.receive(sock)
+    if task is None:
+        return
+    candidate.limit(task["limits"])
+    judge = Judge(task)
+    while True:
+        request, handed = candidate.receive(sock)
+        if request is None:
+            return
+        channel = socket.socket(fileno=handed[0])
+        verdict = judge.run(request["test"], channel)
+        channel.close()
+        candidate.send(sock, verdict)
+
+
+def main(fd):
+    """Warm up, then fork a child for each control socket that the supervisor sends."""
+    control = socket.socket(fileno=fd)
+    control.set_inheritable(False)
+    start, _ = candidate.receive(control)
+    candidate.prepare(start["packages"])
+    for name in start["preload"]:
+        try:
+            __import__(name)
+        except ImportError:
+            if name == "pytest":
+                raise
+    sys.modules[MODULE] = types.ModuleType(MODULE)
+    candidate.send(control, {"ready": sys.version.split()[0]})
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    import gc
+
+    gc.freeze()
+    while True:
+        request, handed = candidate.receive(control)
+        if request is None:
+            return
+        if os.fork() == 0:
+            control.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            child(socket.socket(fileno=handed[0]))
+            os._exit(0)
+        os.close(handed[0])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+    os._exit(0)
