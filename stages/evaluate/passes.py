@@ -35,9 +35,9 @@ def chains(task_files: Sequence[Path], rollout_files: Sequence[Path], feedback_f
         ]
         db.register("node", pa.concat_tables(whole))
         db.register("judged", tables.read(feedback_files, tables.FEEDBACK))
-        lost = db.execute("select min(node_id) from node anti join judged using (node_id)").fetchone()
-        if lost and lost[0] is not None:
-            raise UserError(f"node {lost[0]}: no row in the feedback table; run the execute stage for its turn")
+        [(lost,)] = db.sql("select min(node_id) from node anti join judged using (node_id)").fetchall()
+        if lost is not None:
+            raise UserError(f"node {lost}: no row in the feedback table; run the execute stage for its turn")
         return tables.to_table(tables.EVALS, db.sql((SQL / "passes.sql").read_text()).to_arrow_table())
 
 
