@@ -1,7 +1,7 @@
 """A headless Chromium driven over its debugging pipe: open a page, run script in it, press keys, take screenshots.
 
-Needs nothing but a `chromium` (or Chrome) on the path. Everything that the page writes to its console as an error, every
-uncaught exception and every request to a network is collected.
+Needs nothing but a `chromium` (or Chrome) on the path. Errors and warnings on the page's console, uncaught exceptions
+and every request are collected.
 """
 
 import base64

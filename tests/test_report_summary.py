@@ -4,11 +4,11 @@ import json
 
 import pytest
 from scipy.stats import binomtest
-from tests.synthetic_run import small_run
 
 from stages.common.cli import UserError
 from stages.report import summary
 from stages.report.__main__ import main
+from tests.synthetic_run import small_run
 
 
 @pytest.fixture(scope="module")

@@ -17,20 +17,27 @@ FATES = {
     "pruned: inter": "role:inter",
     "pruned: intra": "role:intra",
 }
-WORK = {"engine overhead": "role:overhead", "tokens sampled or trained": "role:signal", "other work": "role:quiet"}
+WORK = {"engine overhead": "role:overhead", "sampling, training": "role:signal", "other work": "role:quiet"}
 
 
 def _chart(rows: Sequence[dict]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
-def _done(chart: alt.Chart | alt.LayerChart, height: int | alt.Step = HEIGHT) -> dict:
-    spec = chart.properties(width="container", height=height).to_dict()
+def _done(chart: alt.Chart | alt.LayerChart, height: int = HEIGHT) -> dict:
+    # Only the width is fitted to the page; `height` is that of the plot, axes and legend come on top.
+    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
+    spec = chart.properties(width="container", height=height, autosize=fit).to_dict()
     return {key: value for key, value in spec.items() if key != "$schema"}
 
 
 def _scale(colours: dict[str, str]) -> alt.Scale:
     return alt.Scale(domain=list(colours), range=list(colours.values()))
+
+
+def _row() -> alt.Legend:
+    """A legend of short names, in one row."""
+    return alt.Legend(columns=5, symbolOpacity=1)
 
 
 def _of_version(chart: alt.Chart) -> alt.Chart:
@@ -46,7 +53,7 @@ def by_version(
     base = _chart(rows).encode(
         x=alt.X("version:O", title="policy version", axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset(f"{line}:N"),
-        color=alt.Color(f"{line}:N", title=line, scale=alt.Scale(range="category")),
+        color=alt.Color(f"{line}:N", title=line, scale=alt.Scale(range="category"), legend=_row()),
     )
     tooltip = [alt.Tooltip("version:O"), alt.Tooltip(f"{line}:N"), alt.Tooltip(f"{value}:Q", format=".3f")]
     if low and high:
@@ -59,22 +66,30 @@ def by_version(
     return _done(alt.layer(*layers))
 
 
-def distribution(rows: Sequence[dict], width: float, title: str) -> dict:
-    """A histogram from counted bins, kept nodes apart from pruned ones, of the chosen version."""
-    rows = [{**row, "end": row["bin"] + width, "node": "kept" if row["kept"] else "pruned"} for row in rows]
+def distribution(rows: Sequence[dict], width: float, title: str, low: float, high: float) -> dict:
+    """A histogram from counted bins, kept nodes apart from pruned ones, of the chosen version.
+
+    `rows` name each bin by its middle; `low` and `high` are the lowest and highest middle, so that turns compare.
+    """
+    parts = ({**row, "node": "kept" if row["kept"] else "pruned"} for row in rows)
+    edged = [{**row, "start": row["bin"] - width / 2, "end": row["bin"] + width / 2} for row in parts]
+    domain = [low - width / 2, high + width / 2]
     chart = (
-        _chart(rows)
+        _chart(edged)
         .mark_bar(binSpacing=1)
         .encode(
             x=alt.X(
-                "bin:Q", bin="binned", title=title, scale=alt.Scale(nice=False), axis=alt.Axis(tickCount=6, format="~g")
+                "start:Q",
+                bin="binned",
+                title=title,
+                scale=alt.Scale(domain=domain, nice=False),
+                axis=alt.Axis(tickCount=6, format="~g"),
             ),
             x2="end:Q",
-            y=alt.Y("sum(nodes):Q", title="nodes", axis=alt.Axis(tickCount=4, format="~s")),
+            y=alt.Y("sum(nodes):Q", title="nodes", scale=alt.Scale(nice=True), axis=alt.Axis(tickCount=4, format="~s")),
             color=alt.Color("node:N", title=None, scale=_scale({"kept": "role:signal", "pruned": "role:inter"})),
             tooltip=[
-                alt.Tooltip("bin:Q", format="~g", title="from"),
-                alt.Tooltip("end:Q", format="~g", title="below"),
+                alt.Tooltip("bin:Q", format="~g", title=f"{title} around"),
                 alt.Tooltip("node:N"),
                 alt.Tooltip("sum(nodes):Q", title="nodes"),
             ],
@@ -121,10 +136,11 @@ def kinds(rows: Sequence[dict], order: Sequence[str]) -> dict:
         y=alt.Y("kind:N", title=None, sort=list(order), axis=alt.Axis(labelLimit=160)),
         yOffset=alt.YOffset("turn:N"),
         x=alt.X("share:Q", title="share of the turn's nodes", axis=alt.Axis(format=".0%", tickCount=5)),
-        color=alt.Color("turn:N", title="turn", scale=alt.Scale(range="category")),
+        color=alt.Color("turn:N", title="turn", scale=alt.Scale(range="category"), legend=_row()),
         tooltip=["turn:O", "kind:N", "nodes:Q", alt.Tooltip("share:Q", format=".1%")],
     )
-    return _done(chart, alt.Step(11))
+    turns, names = {row["turn"] for row in rows}, {row["kind"] for row in rows}
+    return _done(chart, len(names) * (8 + 10 * len(turns)))
 
 
 def repairs(rows: Sequence[dict], order: Sequence[str]) -> dict:
@@ -138,7 +154,7 @@ def repairs(rows: Sequence[dict], order: Sequence[str]) -> dict:
             "child_kind:N",
             title="the next attempt",
             sort=list(order),
-            axis=alt.Axis(orient="top", labelAngle=-40, labelLimit=140),
+            axis=alt.Axis(orient="top", labelAngle=-90, labelLimit=140),
         ),
         y=alt.Y("parent_kind:N", title="a failed attempt", sort=list(order), axis=alt.Axis(labelLimit=140)),
     )
@@ -154,14 +170,14 @@ def repairs(rows: Sequence[dict], order: Sequence[str]) -> dict:
         color=alt.condition("datum.share > 0.5", alt.value("role:onheat"), alt.value("role:text")),
         tooltip=tooltip,
     )
-    return _done(alt.layer(cells, text), alt.Step(30))
+    return _done(alt.layer(cells, text), 30 * len({row["parent_kind"] for row in rows}))
 
 
 def work_of(row: dict) -> str:
     """What a phase's time went into: one of WORK."""
     if row["engine_overhead"]:
         return "engine overhead"
-    return "tokens sampled or trained" if row["unit"] == "tokens" else "other work"
+    return "sampling, training" if row["unit"] == "tokens" else "other work"
 
 
 def times(rows: Sequence[dict]) -> dict:
@@ -179,14 +195,26 @@ def times(rows: Sequence[dict]) -> dict:
             tooltip=["stage:N", "work:N", alt.Tooltip("sum(seconds):Q", format=",.1f", title="seconds")],
         )
     )
-    return _done(chart, alt.Step(30))
+    return _done(chart, 30 * len({row["stage"] for row in rows}))
 
 
 def steps(rows: Sequence[dict], value: str, title: str) -> dict:
     """A quantity of the optimiser over the steps of the run."""
-    chart = _chart([row for row in rows if row[value] is not None]).encode(
-        x=alt.X("step_of_run:Q", title="optimiser step", axis=alt.Axis(format="d", tickMinStep=1, tickCount=6)),
-        y=alt.Y(f"{value}:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4, format="~g")),
+    rows = [row for row in rows if row[value] is not None]
+    places = [row["step_of_run"] for row in rows]
+    ticks = {"values": places} if len(places) <= 8 else {"tickCount": 6, "tickMinStep": 1}
+    form = ".1~e" if value == "lr" else "~g"
+    low, high = min(row[value] for row in rows), max(row[value] for row in rows)
+    # A constant needs room above and below, else its only tick is not where its line is.
+    domain = {"domain": [low - 0.1 * abs(low) - (low == 0), low + 0.1 * abs(low) + (low == 0)]} if low == high else {}
+    chart = _chart(rows).encode(
+        x=alt.X(
+            "step_of_run:Q", title="optimiser step", scale=alt.Scale(nice=False), axis=alt.Axis(format="d", **ticks)
+        ),
+        y=alt.Y(
+            f"{value}:Q", title=None, scale=alt.Scale(zero=False, **domain), axis=alt.Axis(tickCount=4, format=form)
+        ),
         tooltip=["version:O", "step:O", alt.Tooltip(f"{value}:Q", format=".4g", title=title)],
     )
-    return _done(chart.mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=30)), 130)
+    point = alt.OverlayMarkDef(size=30, color="role:signal") if len(rows) <= 50 else False
+    return _done(chart.mark_line(strokeWidth=1.5, color="role:signal", point=point), 130)

@@ -118,7 +118,7 @@ def learning(ask: Asker) -> Section:
             drawn.append((benchmark, charts.by_version(rows, "pass_at_1", "iteration", "pass@1", "low", "high")))
         note = "Scored on hidden tests after 1, 2, ... attempts, with the executor's feedback in between. "
         note += "Bars: 95 % Wilson intervals over tasks."
-        figures.append(figure(evals, "evals", "pass@1 by iteration", note, drawn))
+        figures.append(figure(evals, "evals", "pass@1 by iteration", note, drawn, wide=len(drawn) > 1))
     if rewards.rows:
         rows = [
             {**row, "low": row["mean_reward"] - row["half_width"], "high": row["mean_reward"] + row["half_width"]}
@@ -149,11 +149,13 @@ def credit(ask: Asker) -> Section:
         ("advantage", ADVANTAGE_BIN, "Credit against the group's: what each token of a kept node is pushed by."),
     ):
         query = ask("distribution", column=column, width=width)
-        drawn = [
-            (f"turn {turn}", charts.distribution([r for r in query.dicts() if r["turn"] == turn], width, column))
-            for turn in turns
-        ]
         if query.rows:
+            bins = [row["bin"] for row in query.dicts()]
+            by_turn = {turn: [row for row in query.dicts() if row["turn"] == turn] for turn in turns}
+            drawn = [
+                (f"turn {turn}", charts.distribution(rows, width, column, min(bins), max(bins)))
+                for turn, rows in by_turn.items()
+            ]
             figures.append(figure(query, column, column.capitalize(), note, drawn, wide=True))
     if kept.rows:
         note = "Bars side by side are the turns. Only kept nodes with an advantage move the policy."
@@ -241,7 +243,7 @@ def tiles(ask: Asker) -> list[Tile]:
         solved = [row for row in ask("solved_tasks").dicts() if row["version"] == version]
         shares = [row["share"] for row in solved]
         note = f"turn 1 → {solved[-1]['turn']} of version {version}, {solved[0]['tasks']} tasks"
-        found.append(Tile("tasks solved, then with feedback", _change(shares, True), note, "solved"))
+        found.append(Tile("tasks solved: at first → with feedback", _change(shares, True), note, "solved"))
     (totals,) = ask("totals").dicts()
     if totals["nodes"]:
         note = f"{totals['tasks_trained']:,} tasks, {totals['tests_run']:,} tests run"

@@ -93,7 +93,8 @@ def _nodes(connection: "duckdb.DuckDBPyConnection", run: Path, prefix: str) -> l
 def _verdicts(connection: "duckdb.DuckDBPyConnection", run: Path, prefix: str, texts: Texts) -> dict[tuple, list]:
     sql = (
         "select version, node_id, test, visible, kind, message, call, got, expected "
-        f"from '{prefix}verdicts/**/*.parquet' semi join chosen_nodes using (version, node_id) order by version, node_id, test"
+        f"from '{prefix}verdicts/**/*.parquet' semi join chosen_nodes using (version, node_id) "
+        "order by version, node_id, test"
     )
     found: dict[tuple, list] = {}
     for version, node_id, test, visible, *rest in runs.query(connection, run, sql).rows:

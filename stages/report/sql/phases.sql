@@ -3,7 +3,7 @@
 select stage, phase,
        phase in ('import vllm', 'start engine', 'engine start', 'first call') as engine_overhead,
        count(*) as times, sum(seconds) as seconds, sum(count)::bigint as count, unit,
-       sum(count) / nullif(sum(seconds), 0) as per_second
+       sum(count) filter (where unit <> '') / nullif(sum(seconds), 0) as per_second
 from timings
 group by all
 order by stage, seconds desc, phase

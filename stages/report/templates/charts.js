@@ -28,7 +28,7 @@ const Charts = (() => {
       },
       axisX: { grid: false },
       axisBand: { grid: false },
-      legend: { labelColor: text, titleColor: muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 500, orient: "bottom", columns: 2, symbolType: "circle" },
+      legend: { labelColor: text, titleColor: muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 500, orient: "bottom", titleOrient: "left", columns: 2, symbolType: "circle" },
       line: { color: colour("signal"), point: { fill: colour("signal") } },
     };
   }

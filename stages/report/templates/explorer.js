@@ -101,7 +101,8 @@
     return make("pre", { class: "code", tabindex: 0 }, ...changes.map(([change, i]) => line((change === "removed" ? old : after)[i], change)));
   }
   function codeBlock(node, parent) {
-    const now = text(node.code), before = parent ? text(parent.code) : null;
+    const trimmed = (content) => content === null ? null : content.replace(/\n+$/, "");
+    const now = trimmed(text(node.code)), before = parent ? trimmed(text(parent.code)) : null;
     if (now === null) return make("p", { class: "missing" }, node.finish_reason === "context_overflow" ? "Its prompt left no room for an answer." : "No code was found in the reply.");
     const holder = make("div", {}, code(now, null));
     const head = make("div", { class: "head" }, make("h4", {}, "Code"));
