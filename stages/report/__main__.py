@@ -1,4 +1,4 @@
-"""`python -m stages.report summary|page RUN_DIR`: look at a run's tables, in the terminal or in a browser."""
+"""`python -m stages.report summary|page|views RUN_DIR`: look at a run's tables, in the terminal or in a browser."""
 
 import argparse
 import json
@@ -19,6 +19,8 @@ def _parser() -> argparse.ArgumentParser:
     page.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
     page.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the page")
     add_settings(page, Report)
+    views = commands.add_parser("views", help="write murphy.sql into the run's folder: its tables as DuckDB views")
+    views.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
     return parser
 
 
@@ -44,10 +46,17 @@ def _page(args: argparse.Namespace) -> None:
     print(f"{args.out}: {args.out.stat().st_size / 1e6:.1f} MB")
 
 
+def _views(args: argparse.Namespace) -> None:
+    from stages.report import views
+
+    path = views.write(args.run)
+    print(f"{path}: cd {path.parent} && duckdb -init {path.name}")
+
+
 def main(argv: list[str]) -> int:
     """Run one of the commands."""
     args = _parser().parse_args(argv)
-    {"summary": _summary, "page": _page}[args.command](args)
+    {"summary": _summary, "page": _page, "views": _views}[args.command](args)
     return 0
 
 

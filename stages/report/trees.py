@@ -60,9 +60,9 @@ def choose(trees: list[dict], limit: int | None) -> list[dict]:
         mixed = 0 < tree["roots_solved"] < tree["roots"]
         return (not rescued, not mixed, -tree["nodes"], tree["task_id"])
 
-    groups: dict[tuple[str, int], list[dict]] = {}
+    groups: dict[tuple[str, int], list[dict]] = {(tree["part"], tree["version"]): [] for tree in trees}
     for tree in sorted(trees, key=rank):
-        groups.setdefault((tree["part"], tree["version"]), []).append(tree)
+        groups[tree["part"], tree["version"]].append(tree)
     places = sorted((place, index) for index, group in enumerate(groups.values()) for place in range(len(group)))
     ordered = list(groups.values())
     taken = {id(ordered[index][place]) for place, index in places[:limit]}
