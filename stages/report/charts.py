@@ -55,9 +55,10 @@ def by_version(
         xOffset=alt.XOffset(f"{line}:N"),
         color=alt.Color(f"{line}:N", title=line, scale=alt.Scale(range="category"), legend=_row()),
     )
-    tooltip = [alt.Tooltip("version:O"), alt.Tooltip(f"{line}:N"), alt.Tooltip(f"{value}:Q", format=".3f")]
+    tooltip = [alt.Tooltip("version:O"), alt.Tooltip(f"{line}:N"), alt.Tooltip(f"{value}:Q", format=".3f", title=title)]
     if low and high:
-        tooltip += [alt.Tooltip(f"{low}:Q", format=".3f"), alt.Tooltip(f"{high}:Q", format=".3f")]
+        ends = ((low, "interval from"), (high, "interval to"))
+        tooltip += [alt.Tooltip(f"{name}:Q", format=".3f", title=end) for name, end in ends]
     y = alt.Y(f"{value}:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(tickCount=5, format=".1f"))
     layers = [base.mark_line(strokeWidth=2, opacity=0.55).encode(y=y)]
     if low and high:
@@ -158,7 +159,12 @@ def repairs(rows: Sequence[dict], order: Sequence[str]) -> dict:
         ),
         y=alt.Y("parent_kind:N", title="a failed attempt", sort=list(order), axis=alt.Axis(labelLimit=140)),
     )
-    tooltip = ["parent_kind:N", "child_kind:N", "nodes:Q", alt.Tooltip("share:Q", format=".1%")]
+    tooltip = [
+        alt.Tooltip("parent_kind:N", title="failed attempt"),
+        alt.Tooltip("child_kind:N", title="next attempt"),
+        "nodes:Q",
+        alt.Tooltip("share:Q", format=".1%"),
+    ]
     cells = base.mark_rect(cornerRadius=3).encode(
         color=alt.Color(
             "share:Q", title="share of the row", scale=alt.Scale(domain=[0, 1], range="heatmap"), legend=None
