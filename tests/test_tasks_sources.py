@@ -5,16 +5,18 @@ import gzip
 import importlib.util
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from stages.common.cli import UserError
 from stages.common.config import Tasks
-from stages.tasks import humaneval, kodcode, livecodebench, mbpp, own, sources
+from stages.tasks import bigcodebench, humaneval, kodcode, livecodebench, mbpp, own, sources
 
 ROWS = {
     humaneval: {"task_id": "H/0", "prompt": "", "canonical_solution": "", "test": "", "entry_point": "f"},
+    bigcodebench: {"task_id": "B/0", "complete_prompt": "", "canonical_solution": "", "test": "", "entry_point": "f"},
     mbpp: {"task_id": 1, "text": "", "code": "", "test_list": [], "test_setup_code": "", "challenge_test_list": []},
     kodcode: {"question_id": "a", "question": "", "solution": "", "test_code": "", "style": "instruct"},
     livecodebench: {"question_id": "a", "question_content": "", "public_test_cases": "[]", "starter_code": ""},
@@ -88,8 +90,7 @@ def test_a_missing_file_is_no_hub_name(source):
 
 
 def test_a_hub_name_without_the_package_says_what_to_install(monkeypatch):
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "datasets" else find(name))
+    monkeypatch.setitem(sys.modules, "datasets", None)  # an import of it fails now
     with pytest.raises(UserError) as error:
         load("KodCode/KodCode-V1")
     assert "pip install 'murphy-workflow[hub]'" in str(error.value) and "local JSON" in str(error.value)

@@ -37,7 +37,7 @@ class Tasks(Section):
     source: str = _field(
         "starter", "starter, humaneval, mbpp, kodcode, generated, a local file, or a hub data set's name"
     )
-    format: Literal["auto", "murphy", "humaneval", "mbpp", "kodcode", "livecodebench"] = _field(
+    format: Literal["auto", "murphy", "humaneval", "mbpp", "kodcode", "livecodebench", "bigcodebench"] = _field(
         "auto", "format of a local file or hub data set; auto looks at its fields"
     )
     hub_split: str = _field("train", "split of a hub data set")

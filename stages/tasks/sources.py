@@ -1,29 +1,36 @@
 """Where tasks come from: the starter file, a package, templates, local files, or a hub data set.
 
-A source gives `Record`s and the module of the format they are in (own, humaneval, mbpp, kodcode, livecodebench). Such
+A source gives `Record`s and the module of the format they are in (own, humaneval, mbpp, ...). Such
 a module has FIELDS, the fields that tell the format; USES, the fields it reads; and the functions name(record),
 difficulty(record) and convert(record).
 """
 
-import importlib.util
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 from stages.common.cli import UserError
 from stages.common.config import Tasks
-from stages.tasks import files, humaneval, kodcode, livecodebench, mbpp, own
+from stages.tasks import bigcodebench, files, humaneval, kodcode, livecodebench, mbpp, own
 from stages.tasks.records import Record
 
 STARTER = Path(__file__).resolve().parents[2] / "data" / "starter.jsonl"
 GENERATED = 400  # generated tasks where no limit is set
 # In the order in which a row's fields are tried.
-FORMATS = {"humaneval": humaneval, "livecodebench": livecodebench, "mbpp": mbpp, "kodcode": kodcode, "murphy": own}
+FORMATS = {
+    "humaneval": humaneval,
+    "bigcodebench": bigcodebench,
+    "livecodebench": livecodebench,
+    "mbpp": mbpp,
+    "kodcode": kodcode,
+    "murphy": own,
+}
 # Short names of hub data sets: repository, and its configuration, or files where it has a loading script.
 HUB = {
     "mbpp": ("google-research-datasets/mbpp", "full"),
     "kodcode": ("KodCode/KodCode-V1", None),
     "livecodebench": ("livecodebench/code_generation_lite", "*.jsonl"),
+    "bigcodebench": ("bigcode/bigcodebench", None),
 }
 
 
@@ -39,12 +46,13 @@ def detect(fields: Iterable[str], where: str) -> ModuleType:
 
 def _hub(source: str, settings: Tasks) -> tuple[ModuleType, Iterator[Record]]:
     """A hub data set, `owner/name` or `owner/name:configuration`, through the `datasets` package; rows one by one."""
-    if importlib.util.find_spec("datasets") is None:
+    try:
+        import datasets
+    except ImportError as error:
         raise UserError(
             f"{source}: no such file. If it is a hub data set: pip install 'murphy-workflow[hub]', which brings the "
-            "datasets package; or give the path of a local JSON, JSON Lines or Parquet file (tasks.source)"
-        )
-    import datasets
+            f"datasets package ({error}); or give the path of a local JSON, JSON Lines or Parquet file (tasks.source)"
+        ) from None
 
     repository, part = HUB[source] if source in HUB else (*source.split(":", 1), None)[:2]
     split = settings.hub_split
