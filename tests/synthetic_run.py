@@ -223,8 +223,10 @@ def write_update(run: Path, version: int, losses: list[float], tokens: list[int]
             "epoch": 0,
             "rows": 8,
             "tokens": tokens[step],
+            "forward_tokens": tokens[step],
             "loss": loss,
             "kl": None,
+            "kl_start": 0.0,
             "entropy": 0.5,
             "ratio_mean": 1.0,
             "ratio_max": 1.25 + step,
@@ -232,10 +234,12 @@ def write_update(run: Path, version: int, losses: list[float], tokens: list[int]
             "clip_high": 0.125,
             "is_ratio_mean": 1.0,
             "is_ratio_max": 1.5,
+            "is_used_mean": 1.0,
             "is_clipped": 0.0,
             "logp_diff": 0.001,
             "grad_norm": 2.0 + step,
             "lr": 1e-5,
+            "by_turn": [],
         }
         for step, loss in enumerate(losses)
     ]

@@ -13,61 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from stages.common import tables
 from stages.common.cli import UserError
 from stages.common.policy import read_manifest
 from stages.update.__main__ import main
 from tests.tiny_policy import make_tiny_policy
-from tests.update_helpers import plain_logprobs, random_rows, write_tables
+from tests.update_helpers import Run, all_equal, plain_logprobs, random_rows
 
 ROOT = Path(__file__).parent.parent
-
-
-class Run:
-    """One run's folder: policies, tables and the command lines of its updates."""
-
-    def __init__(self, folder: Path, start: Path | None = None):
-        self.folder = folder
-        if start is None:
-            make_tiny_policy(self.policy(0), hidden=32)
-        else:
-            for file in [p for p in start.rglob("*") if p.is_file()]:
-                target = self.policy(0) / file.relative_to(start)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(file.read_bytes())
-
-    def policy(self, version: int) -> Path:
-        return self.folder / f"policies/version={version}"
-
-    def updates(self, version: int):
-        return tables.read(self.folder / f"updates-{version}.parquet", tables.UPDATES).to_pylist()
-
-    def write(self, version: int, rows) -> None:
-        made_for = read_manifest(self.policy(version)).hash
-        write_tables(self.folder / f"data-{version}", rows, made_for)
-
-    def argv(self, version: int, *flags: str) -> list[str]:
-        data = self.folder / f"data-{version}"
-        return [
-            *("--policy", str(self.policy(version)), "--out", str(self.policy(version + 1))),
-            *("--credit", str(data / "credit.parquet"), "--rollouts", str(data / "rollouts.parquet")),
-            *("--updates", str(self.folder / f"updates-{version}.parquet"), "--version", str(version), "--seed", "7"),
-            *("--work", str(self.folder / "work"), "--timings", str(self.folder / f"timings-{version}.json")),
-            *("--threads", "1", "--temperature", "0.8", "--lr", "1e-3", *flags),
-        ]
-
-    def update(self, version: int, rows, *flags: str):
-        self.write(version, rows)
-        assert main(self.argv(version, *flags)) == 0
-        return self.updates(version)
-
-    def weights(self, version: int) -> dict[str, torch.Tensor]:
-        return load_file(self.policy(version) / "model.safetensors")
-
-    def model(self, version: int):
-        return AutoModelForCausalLM.from_pretrained(self.policy(version), dtype=torch.float32)
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +35,6 @@ def start(tmp_path_factory):
 @pytest.fixture
 def run(tmp_path, start):
     return Run(tmp_path, start)
-
-
-def all_equal(a: dict, b: dict) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
 
 
 def test_one_step_is_what_plain_torch_makes(run):
@@ -104,6 +55,15 @@ def test_one_step_is_what_plain_torch_makes(run):
     assert row["loss"] == pytest.approx(loss.item(), abs=1e-6)
     assert row["grad_norm"] == pytest.approx(norm.item(), rel=1e-5)
     assert (row["rows"], row["tokens"], row["lr"]) == (len(rows), tokens, 1e-3)
+    assert row["forward_tokens"] == tokens - len(rows[0].completion)
+    assert row["is_used_mean"] < row["is_ratio_mean"] and row["kl_start"] == 0
+    for name in ("rows", "tokens", "forward_tokens", "loss"):
+        assert sum(turn[name] for turn in row["by_turn"]) == pytest.approx(row[name], abs=1e-9)
+    for name in ("entropy", "is_ratio_mean", "is_clipped", "logp_diff"):
+        whole = sum(turn[name] * turn["forward_tokens"] for turn in row["by_turn"]) / row["forward_tokens"]
+        assert whole == pytest.approx(row[name], rel=1e-9)
+    assert [turn["turn"] for turn in row["by_turn"]] == [1, 2]
+    assert max(turn["is_ratio_max"] for turn in row["by_turn"]) == row["is_ratio_max"]
     assert row["ratio_mean"] == 1.0 and row["kl"] is None and row["is_ratio_max"] > 2
     got, before = run.model(1).state_dict(), run.weights(0)
     for name, want in model.state_dict().items():
@@ -359,7 +319,8 @@ def test_every_loss_trains(run, loss):
     assert [row["step"] for row in table] == [0, 1, 2, 3]
     assert [row["epoch"] for row in table] == [0, 0, 1, 1]
     assert table[0]["ratio_mean"] == 1.0 and table[3]["ratio_mean"] != 1.0
-    assert all(np.isfinite([v for v in row.values() if v is not None]).all() for row in table)
+    numbers = [value for row in table for key, value in row.items() if key != "by_turn" and value is not None]
+    assert np.isfinite(numbers).all()
 
 
 def test_early_stop_on_kl(run, capsys):

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from stages.common import tables
+from stages.common.policy import read_manifest
+from stages.update.__main__ import main
 from stages.update.batch import Row
+from tests.tiny_policy import make_tiny_policy
 
 
 def tiny(kind: str = "llama", tied: bool = True, seed: int = 0, dtype=torch.float32, vocab: int = 61):
@@ -101,3 +105,52 @@ def write_tables(
     tables.write(paths[0], tables.CREDIT, credit)
     tables.write(paths[1], tables.ROLLOUTS, rollouts)
     return paths
+
+
+class Run:
+    """One run's folder: policies, tables and the command lines of its updates."""
+
+    def __init__(self, folder: Path, start: Path | None = None):
+        self.folder = folder
+        if start is None:
+            make_tiny_policy(self.policy(0), hidden=32)
+        else:
+            for file in [p for p in start.rglob("*") if p.is_file()]:
+                target = self.policy(0) / file.relative_to(start)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(file.read_bytes())
+
+    def policy(self, version: int) -> Path:
+        return self.folder / f"policies/version={version}"
+
+    def updates(self, version: int):
+        return tables.read(self.folder / f"updates-{version}.parquet", tables.UPDATES).to_pylist()
+
+    def write(self, version: int, rows) -> None:
+        made_for = read_manifest(self.policy(version)).hash
+        write_tables(self.folder / f"data-{version}", rows, made_for)
+
+    def argv(self, version: int, *flags: str) -> list[str]:
+        data = self.folder / f"data-{version}"
+        return [
+            *("--policy", str(self.policy(version)), "--out", str(self.policy(version + 1))),
+            *("--credit", str(data / "credit.parquet"), "--rollouts", str(data / "rollouts.parquet")),
+            *("--updates", str(self.folder / f"updates-{version}.parquet"), "--version", str(version), "--seed", "7"),
+            *("--work", str(self.folder / "work"), "--timings", str(self.folder / f"timings-{version}.json")),
+            *("--threads", "1", "--temperature", "0.8", "--lr", "1e-3", *flags),
+        ]
+
+    def update(self, version: int, rows, *flags: str):
+        self.write(version, rows)
+        assert main(self.argv(version, *flags)) == 0
+        return self.updates(version)
+
+    def weights(self, version: int) -> dict[str, torch.Tensor]:
+        return load_file(self.policy(version) / "model.safetensors")
+
+    def model(self, version: int):
+        return AutoModelForCausalLM.from_pretrained(self.policy(version), dtype=torch.float32)
+
+
+def all_equal(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)

@@ -159,27 +159,38 @@ CREDIT = Table(
     ),
 )
 
+_STEP_METRICS = {
+    "loss": _REAL,  # this part's share of the step's loss; the shares add up
+    "kl": _null(_REAL),  # to the reference policy; NULL without one
+    "kl_start": _REAL,  # to the policy at the version's start
+    "entropy": _null(_REAL),
+    "ratio_mean": _REAL,
+    "ratio_max": _REAL,
+    "clip_low": _REAL,  # share of tokens
+    "clip_high": _REAL,
+    "is_ratio_mean": _REAL,  # trainer/engine correction before truncation
+    "is_ratio_max": _REAL,
+    "is_used_mean": _REAL,  # the correction as it was applied, after truncation or masking
+    "is_clipped": _REAL,  # share of tokens truncated or masked
+    "logp_diff": _REAL,  # mean |trainer - engine| log-probability
+}
+_STEP_SIZE = {
+    "rows": _INT,
+    "tokens": pa.int64(),  # completion tokens in the loss
+    "forward_tokens": pa.int64(),  # those with a forward pass, which means and shares are over
+}
+
 UPDATES = Table(
     "updates",
     ("step",),
     _schema(
         step=_INT,  # optimiser steps of this version, from 0
         epoch=_INT,
-        rows=_INT,
-        tokens=pa.int64(),  # completion tokens in the loss
-        loss=_REAL,
-        kl=_null(_REAL),  # to the reference policy; NULL without one
-        entropy=_null(_REAL),
-        ratio_mean=_REAL,
-        ratio_max=_REAL,
-        clip_low=_REAL,  # share of tokens
-        clip_high=_REAL,
-        is_ratio_mean=_REAL,  # trainer/engine correction before truncation
-        is_ratio_max=_REAL,
-        is_clipped=_REAL,  # share of tokens truncated or masked
-        logp_diff=_REAL,  # mean |trainer - engine| log-probability
+        **_STEP_SIZE,
+        **_STEP_METRICS,
         grad_norm=_REAL,
         lr=_REAL,
+        by_turn=pa.list_(pa.struct(list(_schema(turn=_INT, **_STEP_SIZE, **_STEP_METRICS)))),
     ),
 )
 

@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--threads", type=int, default=1, help="CPU threads (default: 1)")
     p.add_argument("--temperature", type=float, required=True, help="temperature the rollouts were sampled at")
     p.add_argument("--max-tokens", type=int, help="longest completion that was allowed; dr_grpo divides by it")
-    p.add_argument("--reference-policy", type=Path, help="folder of the initial policy, when beta > 0")
+    p.add_argument("--reference-policy", type=Path, help="folder of the policy that KL is taken to, when beta > 0")
     cli.add_settings(p, Update)
     return p
 
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
     if args.temperature <= 0:
         raise UserError("--temperature: must be above 0; greedy samples have no log-probabilities to train on")
     if loss.beta and settings.reference == "initial" and args.reference_policy is None:
-        raise UserError("--reference-policy: beta > 0 with --reference initial needs the folder of the initial policy")
+        raise UserError("--reference-policy: beta > 0 with --reference initial needs the initial policy's folder")
     timings = Timings()
     with timings.phase("read", "rows") as phase:
         manifest = read_manifest(args.policy, verify=True)
@@ -105,9 +105,11 @@ def train(
     """Load the model, take the steps, write the next policy; the rows of UPDATES."""
     from stages.update.session import Session
 
-    facts = {"policy": manifest.files, "settings": settings.model_dump(), "temperature": args.temperature}
-    facts |= {"version": args.version, "threads": args.threads, "max_tokens": args.max_tokens}
-    if loss.beta and settings.reference == "initial":
+    # what only says how much fits is no part of the input: less memory may be used to go on
+    numbers = cli.flags_for(settings, tracked=True)
+    facts = {"policy": manifest.files, "settings": numbers, "temperature": args.temperature}
+    facts |= {"version": args.version, "seed": args.seed, "max_tokens": args.max_tokens}
+    if loss.beta and args.reference_policy is not None:
         facts["reference"] = read_manifest(args.reference_policy).hash
     work = args.work / input_key(facts, [args.credit, *args.rollouts])
     session = Session(args, settings, loss, manifest, state, timings)

@@ -26,16 +26,19 @@ class Compute:
 
 
 class ChunkedLogprobs(torch.autograd.Function):
-    """(logp (M,), entropy (M,), no gradient) of `target` (M,) under softmax(hidden (M, H) @ weight (V, H).T / T)."""
+    """(logp (M,), entropy (M,), no gradient) of `target` (M,) under softmax(hidden (M, H) @ weight (V, H).T / T).
+
+    The products are made in the dtype of `hidden`; what they are summed into is float32 at least.
+    """
 
     @staticmethod
     def forward(ctx, hidden, weight, target, temperature, chunk):  # noqa: D102
-        logp, lse, entropy = (torch.empty(len(target), dtype=torch.float32, device=hidden.device) for _ in range(3))
-        if hidden.dtype == torch.float64:
-            logp, lse, entropy = logp.double(), lse.double(), entropy.double()
+        exact = torch.promote_types(hidden.dtype, torch.float32)
+        logp, lse, entropy = (torch.empty(len(target), dtype=exact, device=hidden.device) for _ in range(3))
+        cast = weight.to(hidden.dtype)
         for a in range(0, len(target), chunk):
             b = slice(a, a + chunk)
-            logits = _logits(hidden[b], weight, temperature)
+            logits = _logits(hidden[b], cast, temperature)
             lse[b] = torch.logsumexp(logits, 1)
             logp[b] = logits.gather(1, target[b, None])[:, 0] - lse[b]
             entropy[b] = lse[b] - torch.linalg.vecdot(torch.exp(logits - lse[b, None]), logits)
@@ -49,23 +52,25 @@ class ChunkedLogprobs(torch.autograd.Function):
         hidden, weight, target, lse = ctx.saved_tensors
         grad_hidden = torch.zeros_like(hidden)
         grad_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
+        cast = weight.to(hidden.dtype)
         moved = grad.nonzero()[:, 0]  # clipped and masked tokens have no gradient: no logits for them
         for at in moved.split(ctx.chunk):
             part = hidden[at]
-            d = _logits(part, weight, ctx.temperature).sub_(lse[at, None]).exp_().mul_(-grad[at, None])
+            d = _logits(part, cast, ctx.temperature).sub_(lse[at, None]).exp_().mul_(-grad[at, None])
             d.scatter_add_(1, target[at, None], grad[at, None])
             d = d.div_(ctx.temperature).to(hidden.dtype)
-            grad_hidden[at] = d @ weight
-            if grad_weight is not None:
+            grad_hidden[at] = d @ cast
+            if grad_weight is not None and grad_weight.dtype == d.dtype:
                 grad_weight.addmm_(d.T, part)
+            elif grad_weight is not None:
+                grad_weight += d.T @ part
         return grad_hidden, grad_weight, None, None, None
 
 
 def _logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
     """(m, V) logits over the temperature, in float32 at least."""
     logits = hidden @ weight.T
-    logits = logits if logits.dtype == torch.float64 else logits.float()
-    return logits.div_(temperature)
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).div_(temperature)
 
 
 def additive_mask(sees: Tensor, dtype: torch.dtype) -> Tensor:
@@ -99,7 +104,7 @@ def pack_logprobs(model, pack: Pack, compute: Compute) -> tuple[Tensor, Tensor]:
     device = hidden.device
     weight = model.get_output_embeddings().weight
     if compute.dtype == torch.bfloat16:
-        hidden, weight = hidden.bfloat16(), weight.bfloat16()
+        hidden = hidden.bfloat16()  # the last norm gives float32
     logp, entropy = ChunkedLogprobs.apply(
         hidden.index_select(0, _on(device, pack.context)),
         weight,

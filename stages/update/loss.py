@@ -154,8 +154,8 @@ def policy_loss(rows: Rows, settings: LossSettings, whole: Denominator) -> tuple
 
     The sum of the losses of a step's parts is the step's loss. Metrics are detached row sums (B,), so that they add
     up over parts, ranks and turns: `loss`, `tokens`, and per token `ratio` (w), `clip_low`, `clip_high`, `kl` (k3 to
-    `ref`), `kl_old` (k3 to `old`), `is_ratio` (rho before truncation), `is_clipped`, `logp_diff` (|old - sampling|);
-    `ratio_max` and `is_ratio_max` are row maxima, 0 for a row without tokens.
+    `ref`), `kl_old` (k3 to `old`), `is_ratio` (rho before truncation), `is_used` (after), `is_clipped`, `logp_diff`
+    (|old - sampling|); `ratio_max` and `is_ratio_max` are row maxima, 0 for a row without tokens.
     """
     mask = rows.mask.bool()
     dtype = rows.logp.dtype
@@ -171,7 +171,7 @@ def policy_loss(rows: Rows, settings: LossSettings, whole: Denominator) -> tuple
     w = importance(logp, old, mask, settings)
     per_token, below, above = surrogate(w, logp, advantage, settings)
     zeros = logp.new_zeros(logp.shape)
-    raw, diff, held_back = zeros + 1, zeros, mask & False
+    raw, rho, diff, held_back = zeros + 1, zeros + 1, zeros, mask & False
     if sampling is not None:
         raw, rho, held_back = correction(old, sampling, mask, settings)
         diff = (old - sampling).abs()
@@ -202,6 +202,7 @@ def policy_loss(rows: Rows, settings: LossSettings, whole: Denominator) -> tuple
         "kl_old": total(k3(logp, old)),
         "is_ratio": total(raw),
         "is_ratio_max": largest(raw),
+        "is_used": total(rho),
         "is_clipped": total(held_back),
         "logp_diff": total(diff),
     }

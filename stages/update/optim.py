@@ -75,5 +75,5 @@ def import_state(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: di
             raise UserError(
                 f"{where}: {name} has another shape in the optimiser's state; remove the policies from here on"
             )
-        moved = {key: moment.to(parameter.device, parameter.dtype) for key, moment in moments.items()}
+        moved = {key: moment.to(parameter.device, parameter.dtype, copy=True) for key, moment in moments.items()}
         optimiser.state[parameter] = {"step": tensors[f"{name}/step"].clone(), **moved}

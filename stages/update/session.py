@@ -18,6 +18,7 @@ import torch
 from stages.common.config import Update
 from stages.common.policy import Manifest, read_manifest
 from stages.common.timing import Timings
+from stages.update import lora
 from stages.update import model as models
 from stages.update.batch import Row, Step, needs_forward
 from stages.update.logprobs import Compute
@@ -44,7 +45,11 @@ class Session:
         torch.set_num_threads(args.threads)
         torch.use_deterministic_algorithms(True, warn_only=True)
         with self.timings.phase("load"):
-            model = models.load(args.policy, settings)
+            if settings.lora_rank:
+                model = models.load(lora.base_folder(args.policy), settings)
+                model = lora.attach(model, args.policy, settings, args.seed)
+            else:
+                model = models.load(args.policy, settings)
             models.prove(model, [row for row in rows if needs_forward(row, self.loss.beta)])
             optimiser = make_optimiser(model, settings)
             if self.state.optimiser is not None:
@@ -53,10 +58,9 @@ class Session:
                 import_state(model, optimiser, load_file(self.state.optimiser), str(self.state.optimiser))
         compute = Compute(args.temperature, settings.logits_chunk, getattr(torch, settings.dtype))
         reference = None
-        if self.loss.beta and settings.reference == "initial":
-            initial = read_manifest(args.reference_policy)
-            if initial.hash != self.manifest.hash:  # else it is the start of this version itself
-                reference = partial(models.load, args.reference_policy, settings, trained=False)
+        other = self.loss.beta > 0 and args.reference_policy is not None
+        if other and read_manifest(args.reference_policy).hash != self.manifest.hash:  # else the version's own start
+            reference = partial(models.load, args.reference_policy, settings, trained=False)
         return Trainer(model, optimiser, settings, self.loss, compute, reference)
 
     def run(self, rows: list[Row], steps: list[Step], work: Path, made_by: dict) -> list[dict]:
@@ -78,10 +82,12 @@ class Session:
                 self.manifest,
                 progress.position,
                 self.state.rng,
+                self.settings,
                 self.args.out,
                 made_by,
             )
-        shutil.rmtree(work, ignore_errors=True)
+        for done in work.parent.glob("[0-9a-f]" * 16):  # this input's checkpoints, and those of earlier inputs
+            shutil.rmtree(done, ignore_errors=True)
         return progress.table
 
     def _resumed(self, trainer: Trainer, work: Path) -> Progress | None:

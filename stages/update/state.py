@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.common.cli import UserError
+from stages.common.config import Update
 from stages.common.files import atomic_folder, sha256
 from stages.common.ids import seed_for
 from stages.common.policy import TRAINER, Manifest, write_manifest
@@ -104,13 +105,22 @@ def save_policy(
     manifest: Manifest,
     position: int,
     rng: np.random.Generator,
+    settings: Update,
     out: Path,
     made_by: dict,
 ) -> Manifest:
     """Write the next version: weights, everything else as in the policy it came from, the trainer's state."""
     from safetensors.torch import save_file
 
+    from stages.update.lora import BASE, base_folder
+    from stages.update.lora import save as save_adapter
+
     with atomic_folder(out) as aside:
+        if settings.lora_rank:
+            for file in base_folder(policy).iterdir():
+                if file.name == "config.json" or file.name.endswith(WEIGHTS):
+                    _link(file, aside / BASE / file.name)
+            model = save_adapter(model, aside)
         model.save_pretrained(aside)
         for name in manifest.files:
             if "/" not in name and not name.endswith(WEIGHTS):
@@ -119,6 +129,9 @@ def save_policy(
         weights = {p.name: sha256([p]) for p in aside.iterdir() if p.name.endswith(WEIGHTS)}
         _write_state(aside, position, rng, weights)
         save_file(optimiser_tensors, aside / TRAINER / OPTIMISER)
+        for file in aside.rglob("*.safetensors"):
+            if file.stat().st_nlink == 1:  # safetensors makes files that only their owner may read
+                file.chmod((aside / TRAINER / STATE).stat().st_mode)
         return write_manifest(aside, manifest.version + 1, manifest.hash, made_by)
 
 

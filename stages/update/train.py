@@ -5,7 +5,7 @@ What it does not cover: files (``state.py``), a single step's gradient (``step.p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -13,9 +13,9 @@ import torch
 from stages.common.cli import UserError
 from stages.common.config import Update
 from stages.common.timing import Timings
-from stages.update.batch import Row, Step, named, needs_forward
+from stages.update.batch import Row, Step, count, named, needs_forward
 from stages.update.logprobs import Compute
-from stages.update.loss import LossSettings
+from stages.update.loss import Denominator, LossSettings
 from stages.update.optim import lr_at, set_lr, trained
 from stages.update.step import Advance, Known, Sums, add_gradient, logprobs_of
 
@@ -48,29 +48,48 @@ class Trainer:
     reference: Callable[[], torch.nn.Module] | None = None
 
 
-def table_row(step: Step, number: int, sums: Sums, grad_norm: float, lr: float, beta: float) -> dict[str, object]:
-    """The row of UPDATES for a step that was taken; shares and means are over the tokens that had a forward pass."""
-    whole = sums.overall()
-    tokens = max(whole["tokens"], 1.0)
-    mean = {name: whole[name] / tokens for name in whole}
+def measures(numbers: Mapping[str, float], whole: Denominator, beta: float) -> dict[str, object]:
+    """The columns that UPDATES has for a whole step and for each turn; means are over tokens with a forward pass."""
+    tokens = max(numbers.get("tokens", 0.0), 1.0)
+
+    def mean(name: str) -> float:
+        return numbers.get(name, 0.0) / tokens
+
+    return {
+        "rows": whole.rows,
+        "tokens": whole.tokens,
+        "forward_tokens": int(numbers.get("tokens", 0)),
+        "loss": numbers.get("loss", 0.0),
+        "kl": mean("kl") if beta else None,
+        "kl_start": mean("kl_old"),
+        "entropy": mean("entropy"),
+        "ratio_mean": mean("ratio"),
+        "ratio_max": numbers.get("ratio_max", 0.0),
+        "clip_low": mean("clip_low"),
+        "clip_high": mean("clip_high"),
+        "is_ratio_mean": mean("is_ratio"),
+        "is_ratio_max": numbers.get("is_ratio_max", 0.0),
+        "is_used_mean": mean("is_used"),
+        "is_clipped": mean("is_clipped"),
+        "logp_diff": mean("logp_diff"),
+    }
+
+
+def table_row(
+    rows: Sequence[Row], step: Step, number: int, sums: Sums, grad_norm: float, lr: float, beta: float
+) -> dict[str, object]:
+    """The row of UPDATES for a step that was taken."""
+    by_turn = []
+    for turn in sorted({rows[at].turn for at in step.rows}):
+        whole = count(rows[at] for at in step.rows if rows[at].turn == turn)
+        by_turn.append({"turn": turn, **measures(sums.turns.get(turn, {}), whole, beta)})
     return {
         "step": number,
         "epoch": step.epoch,
-        "rows": step.whole.rows,
-        "tokens": step.whole.tokens,
-        "loss": whole["loss"],
-        "kl": mean["kl"] if beta else None,
-        "entropy": mean["entropy"],
-        "ratio_mean": mean["ratio"],
-        "ratio_max": whole["ratio_max"],
-        "clip_low": mean["clip_low"],
-        "clip_high": mean["clip_high"],
-        "is_ratio_mean": mean["is_ratio"],
-        "is_ratio_max": whole["is_ratio_max"],
-        "is_clipped": mean["is_clipped"],
-        "logp_diff": mean["logp_diff"],
+        **measures(sums.overall(), step.whole, beta),
         "grad_norm": grad_norm,
         "lr": lr,
+        "by_turn": by_turn,
     }
 
 
@@ -158,7 +177,7 @@ def train_version(
             lr = lr_at(progress.position, settings)
             set_lr(trainer.optimiser, lr)
             trainer.optimiser.step()
-        progress.table.append(table_row(step, number, sums, norm, lr, trainer.loss.beta))
+        progress.table.append(table_row(rows, step, number, sums, norm, lr, trainer.loss.beta))
         progress.done += 1
         progress.position += 1
         if progress.done < len(steps):
