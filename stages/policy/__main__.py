@@ -72,9 +72,11 @@ def main(argv: list[str]) -> int:
     nano = settings_from(args, Nano)
     source, facts, timings = Path(name).expanduser(), {}, Timings()
     if name == NANO:
-        from stages.policy.nano import make, read_pairs_source
+        from stages.policy.lessons import read_tasks
 
-        tasks = read_pairs_source(args.tasks)
+        tasks = read_tasks(args.tasks)
+        from stages.policy.nano import make
+
         with atomic_folder(args.out) as folder:
             facts = make(folder, tasks, nano, args.seed, timings)
             _finish(folder, name, facts | {"seed": args.seed, "nano": nano.model_dump()})
