@@ -74,9 +74,8 @@ def _system_folders() -> list[str]:
             flags += ["--symlink", os.readlink(path).lstrip("/"), name]
         elif path.is_dir():
             flags += ["--ro-bind", name, name]
-    for name in ("/etc/ld.so.cache", "/etc/alternatives"):
-        if Path(name).exists():
-            flags += ["--ro-bind", name, name]
+    if Path("/etc/ld.so.cache").exists():
+        flags += ["--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache"]
     for pattern in ("lib/python3*/dist-packages", "lib/python3*/site-packages"):
         for folder in sorted(Path("/usr").glob(pattern)):
             if folder.is_dir():

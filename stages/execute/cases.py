@@ -18,7 +18,10 @@ from stages.execute import feedback, preflight, stage
 
 
 def test_names(source: str) -> list[str]:
-    """Names of the tests of a pytest file, as pytest collects them: ``test_x`` and ``TestY::test_x``."""
+    """Names of the tests of a pytest file, as pytest collects them: ``test_x`` and ``TestY::test_x``.
+
+    A file without tests is one test, named by the empty string: that it loads.
+    """
     names = []
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
@@ -49,6 +52,34 @@ def _only_function(tests: list[str]) -> str | None:
     return min(wanted) if wanted and len(wanted) == 1 else None
 
 
+def relies_on_changes(tests: list[str]) -> bool:
+    """Whether tests call a function for what it does to a variable: a call as a statement, its result unused.
+
+    For cases that do not say `inplace` themselves. Calls inside `with` (as in ``pytest.raises``) do not count.
+    """
+    import builtins
+
+    def looks(nodes: list[ast.stmt]) -> bool:
+        for node in nodes:
+            call = node.value if isinstance(node, ast.Expr) else None
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                if not hasattr(builtins, call.func.id) and any(isinstance(a, ast.Name) for a in call.args):
+                    return True
+            elif not isinstance(node, ast.With | ast.Try):
+                inner = [getattr(node, name, []) for name in ("body", "orelse")]
+                if any(looks(part) for part in inner if isinstance(part, list)):
+                    return True
+        return False
+
+    for test in tests:
+        try:
+            if looks(ast.parse(test).body):
+                return True
+        except (SyntaxError, ValueError):
+            continue
+    return False
+
+
 def task_of(case: dict, line: int) -> dict:
     """The case as a row of TASKS; UserError names a field that is missing or of a wrong type."""
 
@@ -76,9 +107,9 @@ def task_of(case: dict, line: int) -> dict:
     if "test_code" in case:
         source = need("test_code", str)
         try:
-            names = test_names(source)
-        except SyntaxError as error:
-            raise UserError(f"line {line}: test_code is not valid Python: {error}") from None
+            names = test_names(source) or [""]
+        except (SyntaxError, ValueError):
+            names = [""]  # fails when it is loaded
         row |= {"kind": "pytest", "setup": source}
         tests = [{"code": n, "stdin": None, "stdout": None} for n in names]
     elif case.get("mode") == "stdio" or any(isinstance(t, dict) for t in need("tests", list)):
@@ -88,6 +119,8 @@ def task_of(case: dict, line: int) -> dict:
         row["kind"] = "function"
         row["entry_point"] = row["entry_point"] or _only_function(case["tests"])
         tests = [{"code": t, "stdin": None, "stdout": None} for t in case["tests"]]
+    if "inplace" not in case and row["kind"] != "stdio":
+        row["inplace"] = relies_on_changes([row["setup"] or "", *(t["code"] for t in tests)])
     row["tests"] = [{"visible": True, **t} for t in tests]
     return row
 

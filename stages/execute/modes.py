@@ -32,10 +32,10 @@ def defines_classes(reference: str | None) -> bool | None:
     return None if tree is None else any(isinstance(node, ast.ClassDef) for node in ast.walk(tree))
 
 
-def _compares_itself(reference: str | None) -> bool:
-    """Whether a class of the reference says itself when its objects are equal or in order."""
+def _compares_itself(reference: str | None, tests: str) -> bool:
+    """Whether a class that the tests name says itself, in the reference, when its objects are equal or in order."""
     for node in ast.walk(_tree(reference) or ast.Module([], [])):
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and re.search(rf"\b{re.escape(node.name)}\b", tests):
             names = {f.name for f in node.body if isinstance(f, ast.FunctionDef)}
             marks = " ".join(ast.unparse(d) for d in node.decorator_list)
             if names & _COMPARISONS or "dataclass" in marks or "total_ordering" in marks:
@@ -77,4 +77,4 @@ def mode_of(task: dict) -> str:
         tree = _tree(task["setup"])
         if _REACHES_IN.search(text) or (tree is not None and _has_fixtures(tree)):
             return IN_PROCESS
-    return IN_PROCESS if _compares_itself(task["reference"]) else ANSWER_BLIND
+    return IN_PROCESS if _compares_itself(task["reference"], text) else ANSWER_BLIND

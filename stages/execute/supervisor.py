@@ -19,6 +19,7 @@ START_SECONDS = 60  # for a sandbox to come up on a machine that is busy
 END_SECONDS = 1.0  # for a process to end after its channel closed
 POLL_SECONDS = 0.1  # between looks at memory
 MAX_STDERR = 1 << 16
+IN_PROCESS_KINDS = ("passed", "wrong_answer", "runtime_error", "memory_limit", "missing_entry_point", "early_exit")
 
 
 class Ended(Exception):
@@ -120,6 +121,7 @@ class Supervisor:
             "code": job["code"],
             "prelude": task["prelude"],
             "entry_point": task["entry_point"],
+            "kind": task["kind"],
             "setup": task["setup"] if job["mode"] == "in_process" else None,
             "budget": self.settings["output_kb"] << 10,
             "inplace": task["inplace"],
@@ -337,14 +339,15 @@ class Supervisor:
         """Run one test in the candidate's own process; its verdict is what that sandbox says."""
         self._candidate.wire.send({"test": test})
         answer = self._answer(job, time.monotonic() + self._wall(job))
-        kind, message, status, cpu = (answer.get(k) for k in ("kind", "message", "ended", "cpu"))
+        kind, status, cpu = (answer.get(k) for k in ("kind", "ended", "cpu"))
         if type(status) is not int or type(cpu) not in (int, float):
             raise Ended("protocol_error", "the program wrote into its own channel")
-        if kind not in ("passed", "wrong_answer", "runtime_error", "memory_limit", "missing_entry_point"):
+        if kind not in IN_PROCESS_KINDS:
             raise how_it_ended(status & 0xFFFF, cpu, job["cpu_seconds"])
         if cpu > job["cpu_seconds"]:
             raise Ended("timeout", f"more than {job['cpu_seconds']:g} s of CPU time", cpu)
-        return {"kind": kind, "message": message if isinstance(message, str) else None, "cpu": cpu}
+        texts = {name: answer.get(name) for name in ("message", "got", "expected", "assert")}
+        return {"kind": kind, "cpu": cpu, **{n: t if isinstance(t, str) else None for n, t in texts.items()}}
 
 
 class EndedForAll(Ended):

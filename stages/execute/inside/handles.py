@@ -234,7 +234,8 @@ def _comparison(name):
             return local(self._plain(), theirs)
         if self._peer.trust == "open":
             return self._peer.request(name, self, other)
-        if name in ("eq", "ne") and (other is None or (isinstance(other, Handle) and "eq" not in self._specials)):
+        known = self._sort != "object" or other is None or (isinstance(other, Handle) and "eq" not in self._specials)
+        if name in ("eq", "ne") and known:  # equal only if it is the same; the other end is not asked
             return (self is other) == (name == "eq")
         self._refuse("compared")
 

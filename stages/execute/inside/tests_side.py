@@ -215,7 +215,7 @@ class Judge:
             exec(self._setup, names)
         if self.task["kind"] == "function":
             exec(asserts.compiled(test, "test_solution.py", self.notes), names)
-        else:
+        elif test:
             run_named(names, test)
 
 
@@ -235,7 +235,7 @@ def run_named(names, test):
         try:
             cls.setUpClass()
             case.setUp()
-            getattr(case, name)()
+            _each_case(getattr(case, name))
             case.tearDown()
         finally:
             case.doCleanups()
@@ -263,7 +263,9 @@ def _each_case(function):
         values = [_row(row, len(keys)) for row in rows]
         cases = [case | dict(zip(keys, value, strict=True)) for case in cases for value in values]
     for case in cases:
-        function(**case)
+        outcome = function(**case)
+        if isinstance(outcome, types.GeneratorType | types.CoroutineType):
+            raise AssertionError("the test is a generator or coroutine, of which nothing was run")
 
 
 def _row(row, width):
