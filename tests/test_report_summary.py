@@ -154,7 +154,7 @@ def test_a_folder_that_is_no_run(tmp_path):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.04, "0.0 s"), (99.9, "99.9 s"), (100, "1 min 40 s"), (5999, "99 min 59 s"), (6000, "1 h 40 min")],
+    [(0, "0.0 s"), (0.04, "40 ms"), (99.9, "99.9 s"), (100, "1 min 40 s"), (5999, "99 min 59 s"), (6000, "1 h 40 min")],
 )
 def test_durations(seconds, text):
     assert summary.duration(seconds) == text

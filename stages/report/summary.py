@@ -86,14 +86,16 @@ def collect(run: Path) -> Summary:
 
 
 def number(value: float | int | None, digits: int = 3) -> str:
-    """A number for a table: grouped thousands for whole ones, `digits` decimals for others, a dash for none."""
+    """A number for a table: grouped thousands for whole and large ones, `digits` decimals for others, else a dash."""
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{0 if abs(value) >= 1000 else digits}f}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people read them: 8.3 s, 4 min 05 s, 2 h 13 min."""
+    """Seconds as people read them: 40 ms, 8.3 s, 4 min 05 s, 2 h 13 min."""
+    if 0 < seconds < 0.0995:
+        return f"{1000 * seconds:.0f} ms"
     if seconds < 99.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -166,7 +168,7 @@ def _time(summary: Summary) -> "Table":
         for row in [row for row in summary.phases if row["stage"] == stage]:
             counted = bool(row["count"] and row["unit"])
             count = f"{row['count']:,} {row['unit']}" if counted else ""
-            rate = f"{row['per_second']:,.1f} {row['unit']}/s" if counted and row["per_second"] else ""
+            rate = f"{number(row['per_second'], 1)} {row['unit']}/s" if counted and row["per_second"] else ""
             name = row["phase"] + (" *" if row["engine_overhead"] else "")
             rows.append(line(stage, name, row["seconds"], count, rate))
     totals = len(rows)

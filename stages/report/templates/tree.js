@@ -81,6 +81,8 @@ const TreeView = (() => {
     nodes.forEach((node, index) => {
       const group = item(index, node.turn + 1, spoken(node));
       if (node.kept === false) group.classList.add("pruned");
+      // What can be hit: the node with its label, for a finger too.
+      svg("rect", { x: x(node.turn) - ROW / 2, y: y(index) - ROW / 2, width: Math.min(step, 68), height: ROW, class: "hit" }, group);
       svg("circle", { cx: x(node.turn), cy: y(index), r: RADIUS, style: `fill: ${fill(node.reward)}` }, group);
       const mark = node.reward === 1 ? "✓" : node.reward === null ? "?" : "";
       if (mark) svg("text", { x: x(node.turn), y: y(index), class: "mark" }, group, mark);
