@@ -83,6 +83,7 @@ def judge(folder, lines, *flags, user=False):
                 parent.chmod(0o755)
         command, env = as_user(command, folder, readable)
         env["SBX_CANARY"] = "1"
+        env["LD_LIBRARY_PATH"] = str(host / "lib")  # of the copied interpreter
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stderr[-3000:]
     return {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}

@@ -4,6 +4,7 @@ A known-good and a known-bad program are judged, and a probe looks from inside f
 files, environment, writable system files, capabilities, new user namespaces.
 """
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def check(boxes: Sandboxes, settings: Execute) -> None:
     start = boxes.starts[0]
     command = start["command"]
     trial = [*command[: command.index("--")], "--", "/usr/bin/true"]
-    drop = {"user": start["uid"], "group": start["uid"], "extra_groups": []} if start["uid"] >= 61001 else {}
+    drop = {"user": start["uid"], "group": start["uid"], "extra_groups": []} if os.getuid() == 0 else {}
     shown = subprocess.run(trial, env={}, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL, **drop)
     if shown.returncode:
         raise UserError(explain(shown.stderr or f"bwrap ended with status {shown.returncode}"))
@@ -112,20 +113,25 @@ def check(boxes: Sandboxes, settings: Execute) -> None:
             _task("good", "double", "assert double(4) == 8"),
             _task("bad", "double", "assert double(4) == 8"),
             _task("probe", "probe", "assert probe() == []"),
+            _task("version", "version", f"assert version() == {boxes.facts['python_inside']!r}"),
         )
     }
     nodes = [
         Node("good", "good", "def double(x):\n    return 2 * x\n"),
         Node("bad", "bad", "def double(x):\n    return x\n"),
         Node("probe", "probe", _PROBE),
+        Node("version", "version", "import platform\ndef version():\n    return platform.python_version()\n"),
     ]
-    good, bad, probe = judge(nodes, tasks, settings, boxes)
-    for name, result, want in (("good", good, "passed"), ("bad", bad, "wrong_answer"), ("probe", probe, "passed")):
+    results = judge(nodes, tasks, settings, boxes)
+    for name, result in zip(("good", "bad", "probe", "version"), results, strict=True):
+        want = "wrong_answer" if name == "bad" else "passed"
         verdict = result["tests"][0]
         if verdict["kind"] == want:
             continue
         if "infra_error" in result:
             raise UserError(explain(result["infra_error"]))
+        if name == "version" and verdict["kind"] == "wrong_answer":
+            raise UserError(f"another Python runs inside: {verdict.get('got')}, wanted {boxes.facts['python_inside']}")
         if name == "probe":
             raise UserError(
                 f"the sandbox has holes: {verdict.get('got') or verdict.get('message')}; not running programs"

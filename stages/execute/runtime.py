@@ -91,11 +91,11 @@ def stamp(path: Path) -> tuple:
     return str(path), state.st_size, state.st_mtime_ns
 
 
-def _shared_library(binary: Path) -> list[Path]:
-    """libpython, where the interpreter is linked against one outside the system's folders."""
-    name = sysconfig.get_config_var("INSTSONAME") or ""
-    folder = Path(sysconfig.get_config_var("LIBDIR") or "/nowhere")
-    return [folder / name] if name.startswith("libpython") and ".so" in name and (folder / name).is_file() else []
+def _shared_library() -> list[Path]:
+    """libpython as this process has loaded it, where the interpreter is linked against one."""
+    with open("/proc/self/maps") as maps:
+        paths = {line.split()[-1] for line in maps if "/libpython" in line}
+    return [Path(p) for p in sorted(paths)]
 
 
 def _environment(uid: int) -> Runtime:
@@ -107,7 +107,7 @@ def _environment(uid: int) -> Runtime:
     full = sys.version.split()[0]
     if binary.parent == Path("/usr/bin") and stdlib.parent == Path("/usr/lib"):
         return Runtime(str(binary), full, [])
-    libraries = _shared_library(binary)
+    libraries = _shared_library()
     parts = [binary, stdlib, stdlib / "lib-dynload", *libraries]
     if all(reachable(p, uid) for p in parts if p.exists()):
         binds = [(str(binary), f"{INSIDE}/bin/python{version}"), (str(stdlib), f"{INSIDE}/lib/python{version}")]
