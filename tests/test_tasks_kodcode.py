@@ -110,6 +110,29 @@ def test_parametrised_functions_and_classes():
     assert [test["code"] for test in convert(test_code=CLASSES)["tests"]] == ["test_n", "TestSize::test_zero"]
 
 
+def test_what_pytest_would_not_run_is_no_test():
+    code = """import unittest
+from solution import size
+
+def test_checks():
+    yield size, []
+
+def test_zero():
+    def numbers():
+        yield 0
+    assert size(list(numbers())) == 1
+
+class Helper:
+    def test_nothing(self):
+        pass
+
+class Sizes(unittest.TestCase):
+    def test_empty(self):
+        self.assertEqual(size([]), 0)
+"""
+    assert [test["code"] for test in convert(test_code=code)["tests"]] == ["test_zero", "Sizes::test_empty"]
+
+
 def test_scipy_and_pandas_are_found_inside_functions():
     code = (
         TESTS + "\ndef test_more():\n    import pandas as pd\n    from scipy.special import comb\n    import xml.dom\n"

@@ -8,11 +8,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from stages.common.cli import UserError
 from stages.common.config import Tasks
 from stages.tasks import bigcodebench, humaneval, kodcode, livecodebench, mbpp, own, sources
+from stages.tasks.records import Record
 
 ROWS = {
     humaneval: {"task_id": "H/0", "prompt": "", "canonical_solution": "", "test": "", "entry_point": "f"},
@@ -25,7 +28,8 @@ ROWS = {
 
 
 def load(source, seed=0, **settings):
-    module, rows = sources.records(Tasks(source=str(source), **settings), seed)
+    module, rows, is_hub = sources.records(Tasks(source=str(source), **settings), seed)
+    assert not is_hub
     return module, list(rows)
 
 
@@ -105,6 +109,40 @@ def test_a_hub_name_offline_is_a_clear_error(monkeypatch):
         load("KodCode/KodCode-V1")
     assert "hub data set KodCode/KodCode-V1, split train: " in str(error.value)
     assert "give the path of the local file" in str(error.value)
+
+
+def test_a_data_set_is_read_through_datasets(tmp_path, monkeypatch):
+    """A folder that `datasets` takes for a repository: everything but the network, with columns nobody reads."""
+    pytest.importorskip("datasets", reason="hub data sets need the package datasets")
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    rows = [ROWS[mbpp] | {"task_id": n, "big": "x" * 1000} for n in range(3)]
+    folder = tmp_path / "repository" / "data"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), folder / "test-00000-of-00001.parquet")
+    module, records = sources._hub(str(folder.parent), Tasks(hub_split="test"))
+    records = list(records)
+    assert module is mbpp and [record.fields["task_id"] for record in records] == [0, 1, 2]
+    assert "big" not in records[0].fields and records[2].where == f"{folder.parent} (test), row 3"
+    with pytest.raises(UserError, match=r"split train: ValueError: .*Check the name, tasks\.hub_split"):
+        sources._hub(str(folder.parent), Tasks(hub_split="train"))
+
+
+def rows_with_faults(count, faults):
+    good = {"task_id": "a", "prompt": "f", "entry_point": "f", "tests": [{"code": "assert f()"}]}
+    return [Record(f"hub, row {n}", good | {"tests": []} if n < faults else good) for n in range(count)]
+
+
+def test_few_unusable_rows_of_a_hub_data_set_are_left_out():
+    tasks, left_out = sources.converted(rows_with_faults(100, 2), own, is_hub=True)
+    assert len(tasks) == 98 and left_out == ["hub, row 0: task a has no tests", "hub, row 1: task a has no tests"]
+
+
+@pytest.mark.parametrize(("faults", "is_hub"), [(3, True), (1, False)])
+def test_many_unusable_rows_or_any_of_a_local_file_are_an_error(faults, is_hub):
+    with pytest.raises(UserError, match="has no tests"):
+        sources.converted(rows_with_faults(100, faults), own, is_hub)
 
 
 def test_a_local_path_comes_before_a_short_name(tmp_path, monkeypatch):

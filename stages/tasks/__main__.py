@@ -43,12 +43,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _import(args: argparse.Namespace) -> None:
     from stages.tasks.selection import chosen
-    from stages.tasks.sources import records
+    from stages.tasks.sources import converted, records
 
     warnings.simplefilter("ignore", SyntaxWarning)  # about a data set's code, such as "\\d" in a plain string
     settings = settings_from(args, Tasks)
-    module, rows = records(settings, args.seed)
-    tasks = [module.convert(record) for record in chosen(rows, module, settings.difficulty, settings.limit)]
+    module, rows, is_hub = records(settings, args.seed)
+    tasks, left_out = converted(chosen(rows, module, settings.difficulty, settings.limit), module, is_hub)
+    for reason in left_out:
+        print(f"left out: {reason}")
     made_by = tables.provenance("tasks.import", settings.model_dump(), seed=args.seed)
     tables.write(args.out, tables.TASKS, tasks, made_by)
     kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(Counter(task["kind"] for task in tasks).items()))

@@ -36,14 +36,27 @@ def _imported(tree: ast.AST) -> set[str]:
     return modules
 
 
+def _yields(function: ast.FunctionDef) -> bool:
+    """Whether calling the function gives a generator: pytest runs no such test."""
+    todo = list(function.body)
+    for node in todo:
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            todo += ast.iter_child_nodes(node)
+    return False
+
+
 def names_of_tests(tree: ast.Module) -> list[str]:
     """The names of a file's test functions as pytest finds them, in order; those of classes as Class::method."""
     found = []
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-            found.append(node.name)
-        elif isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            found += [f"{node.name}::{method}" for method in functions(node) if method.startswith("test")]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found += [node.name] if node.name.startswith("test") and not _yields(node) else []
+        elif isinstance(node, ast.ClassDef):
+            is_case = node.name.startswith("Test") or any("TestCase" in ast.unparse(base) for base in node.bases)
+            methods = functions(node).values() if is_case else []
+            found += [f"{node.name}::{m.name}" for m in methods if m.name.startswith("test") and not _yields(m)]
     return list(dict.fromkeys(found))
 
 

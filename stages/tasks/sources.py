@@ -5,7 +5,7 @@ a module has FIELDS, the fields that tell the format; USES, the fields it reads;
 difficulty(record) and convert(record).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +15,7 @@ from stages.tasks import bigcodebench, files, humaneval, kodcode, livecodebench,
 from stages.tasks.records import Record
 
 STARTER = Path(__file__).resolve().parents[2] / "data" / "starter.jsonl"
+MAX_UNUSABLE = 0.02  # share of a hub data set's rows that may be left out
 GENERATED = 400  # generated tasks where no limit is set
 # In the order in which a row's fields are tried.
 FORMATS = {
@@ -74,24 +75,41 @@ def _hub(source: str, settings: Tasks) -> tuple[ModuleType, Iterator[Record]]:
     return module, (Record(f"{where}, row {number}", row) for number, row in enumerate(data, 1))
 
 
-def records(settings: Tasks, seed: int) -> tuple[ModuleType, Iterable[Record]]:
-    """The format and the rows of `settings.source`; `seed` chooses among generated tasks only."""
+def converted(records: Sequence[Record], module: ModuleType, is_hub: bool) -> tuple[list[dict], list[str]]:
+    """Rows of the TASKS table, and why rows of a hub data set were left out.
+
+    A row that cannot become a task is a UserError where the file is the user's own. Nobody can mend a hub data set, so
+    there such rows are left out, unless they are more than `MAX_UNUSABLE` of all: then the format is the wrong one.
+    """
+    tasks, left_out = [], []
+    for record in records:
+        try:
+            tasks.append(module.convert(record))
+        except UserError as error:
+            left_out.append(str(error))
+            if not is_hub or len(left_out) > MAX_UNUSABLE * len(records):
+                raise
+    return tasks, left_out
+
+
+def records(settings: Tasks, seed: int) -> tuple[ModuleType, Iterable[Record], bool]:
+    """The format and rows of `settings.source`, and whether it is on the hub; `seed` is for generated tasks only."""
     source = settings.source
     if source == "starter":
         if not STARTER.is_file():
             raise UserError(f"{STARTER}: no such file; the starter tasks lie in data/ of the project's repository")
-        return own, files.read_file(STARTER)
+        return own, files.read_file(STARTER), False
     if source == "humaneval":
-        return humaneval, files.read_file(humaneval.packaged())
+        return humaneval, files.read_file(humaneval.packaged()), False
     if source == "generated":
         from stages.tasks.generated import generated_tasks
 
         rows = generated_tasks(seed, settings.limit or GENERATED)
-        return own, [Record(f"generated task {number}", row) for number, row in enumerate(rows, 1)]
+        return own, [Record(f"generated task {number}", row) for number, row in enumerate(rows, 1)], False
     path = Path(source).expanduser()
     if path.exists():
         rows = files.read_path(path)
-        return FORMATS.get(settings.format) or detect(rows[0].fields, rows[0].where), rows
+        return FORMATS.get(settings.format) or detect(rows[0].fields, rows[0].where), rows, False
     if source.endswith(files.SUFFIXES) or source.startswith(("/", ".", "~")):
         raise UserError(f"{path}: no such file (tasks.source)")
-    return _hub(source, settings)
+    return *_hub(source, settings), True
