@@ -173,7 +173,7 @@ def repairs(rows: Sequence[dict], order: Sequence[str]) -> dict:
     )
     text = base.mark_text(fontSize=11).encode(
         text=alt.Text("nodes:Q", format=",d"),
-        color=alt.condition("datum.share > 0.5", alt.value("role:onheat"), alt.value("role:text")),
+        color=alt.condition("datum.share > 0.55", alt.value("role:onheat"), alt.value("role:text")),
         tooltip=tooltip,
     )
     return _done(alt.layer(cells, text), 30 * len({row["parent_kind"] for row in rows}))
@@ -187,21 +187,24 @@ def work_of(row: dict) -> str:
 
 
 def times(rows: Sequence[dict]) -> dict:
-    """Seconds of each stage, by what they went into."""
+    """Seconds of each stage, by what they went into, the longest stage first."""
     order = list(WORK)
     long = [{**row, "work": work_of(row), "place": order.index(work_of(row))} for row in rows]
-    chart = (
-        _chart(long)
-        .mark_bar()
-        .encode(
-            y=alt.Y("stage:N", title=None, sort=alt.EncodingSortField("seconds", op="sum", order="descending")),
-            x=alt.X("sum(seconds):Q", title="seconds", axis=alt.Axis(tickCount=5, format="~s")),
-            color=alt.Color("work:N", title=None, scale=_scale(WORK), sort=order),
-            order=alt.Order("place:Q"),
-            tooltip=["stage:N", "work:N", alt.Tooltip("sum(seconds):Q", format=",.1f", title="seconds")],
-        )
+    seconds: dict[str, float] = {}
+    for row in rows:
+        seconds[row["stage"]] = seconds.get(row["stage"], 0.0) + row["seconds"]
+    stages = sorted(seconds, key=lambda stage: -seconds[stage])
+    base = _chart(long).encode(y=alt.Y("stage:N", title=None, sort=stages))
+    bars = base.mark_bar().encode(
+        x=alt.X("sum(seconds):Q", title="seconds", axis=alt.Axis(tickCount=5, format="~s")),
+        color=alt.Color("work:N", title=None, scale=_scale(WORK), sort=order),
+        order=alt.Order("place:Q"),
+        tooltip=["stage:N", "work:N", alt.Tooltip("sum(seconds):Q", format=",.1f", title="seconds")],
     )
-    return _done(chart, 30 * len({row["stage"] for row in rows}))
+    totals = base.mark_text(align="left", dx=5, fontSize=11, color="role:text").encode(
+        x="sum(seconds):Q", text=alt.Text("sum(seconds):Q", format=",.0f")
+    )
+    return _done(alt.layer(bars, totals), 30 * len(stages))
 
 
 def steps(rows: Sequence[dict], value: str, title: str) -> dict:
@@ -209,10 +212,11 @@ def steps(rows: Sequence[dict], value: str, title: str) -> dict:
     rows = [row for row in rows if row[value] is not None]
     places = [row["step_of_run"] for row in rows]
     ticks = {"values": places} if len(places) <= 8 else {"tickCount": 6, "tickMinStep": 1}
-    form = ".1~e" if value == "lr" else "~g"
+    form = ".2~e" if value == "lr" else "~g"
     low, high = min(row[value] for row in rows), max(row[value] for row in rows)
-    # A constant needs room above and below, else its only tick is not where its line is.
-    domain = {"domain": [low - 0.1 * abs(low) - (low == 0), low + 0.1 * abs(low) + (low == 0)]} if low == high else {}
+    # What is as good as constant needs room above and below, else its only tick is not where its line is.
+    constant = high - low <= 1e-3 * max(abs(low), abs(high))
+    domain = {"domain": sorted((0.9 * low, 1.1 * high or 1.0))} if constant else {}
     chart = _chart(rows).encode(
         x=alt.X(
             "step_of_run:Q", title="optimiser step", scale=alt.Scale(nice=False), axis=alt.Axis(format="d", **ticks)

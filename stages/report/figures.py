@@ -158,7 +158,9 @@ def credit(ask: Asker) -> Section:
             ]
             figures.append(figure(query, column, column.capitalize(), note, drawn, wide=True))
     if kept.rows:
-        note = "Bars side by side are the turns. Only kept nodes with an advantage move the policy."
+        note = (
+            "Bars side by side are the turns. Only kept nodes whose advantage is not 0 (with signal) move the policy."
+        )
         drawn = [("", charts.fates(kept.dicts()))]
         figures.append(figure(kept, "kept", "Kept for the update", note, drawn, open=True, wide=True))
     versions = sorted({row["version"] for row in kept.dicts()})
@@ -205,7 +207,7 @@ def cost(ask: Asker) -> Section:
         note = "Summed over versions, turns and shards; shards may run side by side. "
         note += "Engine overhead is what an engine costs before it samples."
         drawn = [("", charts.times(phases.dicts()))]
-        figures.append(figure(phases, "phases", "Where the time went", note, drawn, open=True, wide=True))
+        figures.append(figure(phases, "phases", "Where the time went", note, drawn, wide=True))
     if sampled.rows:
         note = "A group's prompt is counted once. Cut: ran into the longest completion allowed."
         figures.append(figure(sampled, "sampled", "Tokens", note, open=True, wide=True))

@@ -53,6 +53,7 @@ def settings_by_stage(provenances: list[dict]) -> list[dict]:
     return [
         {"stage": name, "tables": stage["tables"], "values": [(k, "; ".join(v)) for k, v in stage["values"].items()]}
         for name, stage in stages.items()
+        if stage["values"]
     ]
 
 
