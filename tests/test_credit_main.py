@@ -181,7 +181,7 @@ def test_files_that_do_not_fit(tmp_path):
     second = tmp_path / "rollouts" / "version=1" / "turn=1" / "shard-0.parquet"
     second.parent.mkdir(parents=True)
     shutil.copy(files["rollouts"][0], second)
-    refused("files of versions 0 and 1", rollouts=[*files["rollouts"], second])
+    refused("files of version=0 and version=1", rollouts=[*files["rollouts"], second])
     cut = tmp_path / "cut" / "turn=1" / "shard-0.parquet"
     cut.parent.mkdir(parents=True)
     cut.write_bytes(files["rollouts"][0].read_bytes()[:-40])

@@ -57,6 +57,26 @@ def files_of(run: Path, name: str) -> list[Path]:
     return sorted(path for path in Path(run).glob(glob_of(name)) if not path.name.startswith("."))
 
 
+def turn_of(path: Path) -> int:
+    """The turn in a file's path (``.../turn=2/...``); UserError where there is none."""
+    for part in Path(path).parts[:-1]:
+        if part.startswith("turn=") and part[5:].isdigit():
+            return int(part[5:])
+    raise UserError(f"{path}: the turn is read from the folder, but no folder here is called turn=1, turn=2, ...")
+
+
+def check_one_version(paths: Iterable[Path]) -> None:
+    """UserError when the paths name different policy versions (``version=0``)."""
+    first: dict[str, Path] = {}
+    for path in paths:
+        for part in Path(path).parts[:-1]:
+            if part.startswith("version="):
+                first.setdefault(part, path)
+    if len(first) > 1:
+        names = " and ".join(sorted(first))
+        raise UserError(f"files of {names}; give those of one version only: {', '.join(map(str, first.values()))}")
+
+
 def partition_values(run: Path, name: str, column: str) -> set[int]:
     """The values of partition `column` (version, turn) that table `name` has files for, with rows or without."""
     parts = [part for path in files_of(run, name) for part in path.relative_to(run).parts]

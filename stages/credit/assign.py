@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages.common import tables
+from stages.common import runs, tables
 from stages.common.cli import UserError
 from stages.common.config import Credit
 from stages.common.timing import Timings
@@ -53,18 +53,9 @@ def check_files(rollouts: Sequence[Path], feedback: Sequence[Path]) -> int:
         table.name: sum(tables.count_rows(path, table) for path in paths)
         for table, paths in ((tables.ROLLOUTS, rollouts), (tables.FEEDBACK, feedback))
     }
-    versions: dict[str, Path] = {}
     for path in (*rollouts, *feedback):
-        if not re.search(r"(^|/)turn=\d+/", str(path)):
-            raise UserError(
-                f"{path}: the turn is read from the folder, but no folder here is called turn=1, turn=2, ..."
-            )
-        found = re.search(r"(?:^|/)version=(\d+)/", str(path))
-        if found:
-            versions.setdefault(found[1], path)
-    if len(versions) > 1:
-        listed = ", ".join(map(str, versions.values()))
-        raise UserError(f"files of versions {' and '.join(sorted(versions))}; give those of one version only: {listed}")
+        runs.turn_of(path)  # DuckDB reads it too, but says less when it is missing
+    runs.check_one_version([*rollouts, *feedback])
     if not rows["rollouts"] and rows["feedback"]:
         raise UserError(
             f"{feedback[0]}: there is feedback, but the rollouts have no rows; give the rollouts it is about"
