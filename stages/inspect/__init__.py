@@ -1,0 +1,1 @@
+"""Ready questions to a run's tables, answered in the terminal."""
