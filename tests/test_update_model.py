@@ -13,7 +13,6 @@ from stages.update.loss import LossSettings
 from stages.update.step import add_gradient
 from tests.update_helpers import random_rows, tiny
 
-
 FLOAT32 = Compute(1.0, 16)
 
 

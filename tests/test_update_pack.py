@@ -24,6 +24,8 @@ def test_a_small_tree_by_hand():
     assert pack.target.tolist() == [7, 7, 8, 9]
     assert pack.place.tolist() == [[0, 0], [1, 2], [1, 3]]
     assert pack.mask.tolist() == [[True, False], [True, True], [True, True]]
+    chains = [(a, b, before.tolist()) for a, b, before in pack.chains()]
+    assert chains == [(0, 3, []), (3, 6, [0]), (6, 7, [0, 3, 4])]
     sees = pack.sees()
     assert np.flatnonzero(sees[6]).tolist() == [0, 3, 4, 6]
     assert np.flatnonzero(sees[2]).tolist() == [0, 1, 2]
@@ -38,6 +40,12 @@ def test_rows_come_back_out(budget, seed):
         if len(pack.rows) > 1:
             assert len(pack.tokens) <= budget
         sees = pack.sees()
+        chains = np.zeros_like(sees)
+        for start, end, before in pack.chains():
+            chains[start:end, before] = True
+            chains[start:end, start:end] = np.tri(end - start, dtype=bool)
+        assert np.array_equal(chains, sees)
+        assert len(list(pack.chains())) <= len(pack.rows)
         for b, at in enumerate(pack.rows):
             n = len(rows[at].completion)
             assert pack.mask[b].sum() == n

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Qw
 from stages.common import tables
 from stages.common.policy import read_manifest
 from stages.update.__main__ import main
+from stages.update.attention import NAME
 from stages.update.batch import Row
 from tests.tiny_policy import make_tiny_policy
 
@@ -36,6 +37,7 @@ def tiny(kind: str = "llama", tied: bool = True, seed: int = 0, dtype=torch.floa
         model = LlamaForCausalLM(LlamaConfig(**sizes))
     else:
         model = Qwen3ForCausalLM(Qwen3Config(**sizes, head_dim=8))
+    model.set_attn_implementation(NAME)
     return model.to(dtype)
 
 

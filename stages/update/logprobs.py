@@ -13,16 +13,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from stages.update.attention import blocks, dense
 from stages.update.pack import Pack
 
 
 @dataclass(frozen=True)
 class Compute:
-    """How forward passes are run: sampling temperature, positions per chunk, `torch.dtype` of the arithmetic."""
+    """How forward passes are run.
+
+    Sampling temperature, positions per chunk, `torch.dtype` of the arithmetic, attention by ``blocks`` (the model is
+    loaded with the attention of ``attention.py``) or ``dense`` (any sdpa model).
+    """
 
     temperature: float
     chunk: int
     dtype: torch.dtype = torch.float32
+    attention: str = "blocks"
 
 
 class ChunkedLogprobs(torch.autograd.Function):
@@ -73,12 +79,6 @@ def _logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
     return logits.to(torch.promote_types(logits.dtype, torch.float32)).div_(temperature)
 
 
-def additive_mask(sees: Tensor, dtype: torch.dtype) -> Tensor:
-    """(1, 1, N, N): 0 where token i sees token j, the least number elsewhere; what transformers takes as it is."""
-    least = torch.finfo(dtype).min
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, least)[None, None]
-
-
 def _on(device: torch.device, array: np.ndarray) -> Tensor:
     return torch.from_numpy(array).to(device)
 
@@ -88,12 +88,16 @@ def hidden_states(model, pack: Pack, compute: Compute) -> Tensor:
     device = model.device
     mixed = compute.dtype == torch.bfloat16
     dtype = compute.dtype if mixed else model.dtype
+    if compute.attention == "blocks":
+        seen = {"tree": blocks(pack, device, dtype)}
+    else:
+        seen = {"attention_mask": dense(pack, device, dtype)}
     with torch.autocast(device.type, torch.bfloat16) if mixed else nullcontext():
         out = model.get_decoder()(
             input_ids=_on(device, pack.tokens)[None],
             position_ids=_on(device, pack.positions)[None],
-            attention_mask=additive_mask(_on(device, pack.sees()), dtype),
             use_cache=False,
+            **seen,
         )
     return out.last_hidden_state[0]
 

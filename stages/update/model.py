@@ -12,6 +12,7 @@ import torch
 
 from stages.common.cli import UserError
 from stages.common.config import Update
+from stages.update.attention import NAME
 from stages.update.batch import Row
 from stages.update.logprobs import Compute, pack_logprobs
 from stages.update.pack import packs
@@ -26,7 +27,7 @@ def load(folder: Path, settings: Update, trained: bool = True):
 
     logging.disable_progress_bar()
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation=NAME)
     except (OSError, ValueError, RuntimeError) as error:
         raise UserError(f"{folder}: transformers cannot load this policy ({error}); make it again") from error
     for module in model.modules():

@@ -32,6 +32,20 @@ class Pack:
     place: np.ndarray
     mask: np.ndarray
 
+    def chains(self) -> Iterator[tuple[int, int, np.ndarray]]:
+        """The tree as chains, each token its predecessor's child: (start, end, ancestors of the start, from the root).
+
+        Rows are put in one after the other, so there is at most one chain per row.
+        """
+        starts = np.flatnonzero(self.parents != np.arange(-1, len(self.parents) - 1)).tolist()
+        starts = starts if starts[:1] == [0] else [0, *starts]
+        for start, end in zip(starts, [*starts[1:], len(self.parents)], strict=True):
+            ancestors, at = [], self.parents[start]
+            while at >= 0:
+                ancestors.append(at)
+                at = self.parents[at]
+            yield start, end, np.array(ancestors[::-1], dtype=np.int64)
+
     def sees(self) -> np.ndarray:
         """(N, N) bool: whether token i sees token j, which is an ancestor of i or i itself."""
         n = len(self.tokens)

@@ -56,7 +56,8 @@ class Session:
                 from safetensors.torch import load_file
 
                 import_state(model, optimiser, load_file(self.state.optimiser), str(self.state.optimiser))
-        compute = Compute(args.temperature, settings.logits_chunk, getattr(torch, settings.dtype))
+        attention = "dense" if model.device.type == "cuda" else "blocks"  # a GPU minds many small calls
+        compute = Compute(args.temperature, settings.logits_chunk, getattr(torch, settings.dtype), attention)
         reference = None
         other = self.loss.beta > 0 and args.reference_policy is not None
         if other and read_manifest(args.reference_policy).hash != self.manifest.hash:  # else the version's own start
