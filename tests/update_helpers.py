@@ -16,6 +16,8 @@ from stages.update.attention import NAME
 from stages.update.batch import Row
 from tests.tiny_policy import make_tiny_policy
 
+torch.set_num_threads(1)  # models this small only lose by sharing their work
+
 
 def tiny(kind: str = "llama", tied: bool = True, seed: int = 0, dtype=torch.float32, vocab: int = 61):
     torch.manual_seed(seed)

@@ -43,7 +43,7 @@ class Session:
         """The model and the optimiser as they were at the end of the version before."""
         args, settings = self.args, self.settings
         torch.set_num_threads(args.threads)
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.use_deterministic_algorithms(not torch.cuda.is_available(), warn_only=True)
         with self.timings.phase("load"):
             if settings.lora_rank:
                 model = models.load(lora.base_folder(args.policy), settings)
