@@ -25,6 +25,7 @@ PYTHON = (
 STAGE = f"SNAKEMAKE_JOB=1 PYTHONPATH={shlex.quote(str(workflow.basedir))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} {PYTHON} -m stages"
 TURNS = range(1, RUN.turns + 1)
 SHARDS = range(RUN.generate.shards)
+CODE = {".py", ".sql", ".jinja", ".css", ".js"}
 GPUS = {"gpu": RUN.generate.tensor_parallel_size} if RUN.device == "gpu" else {}
 
 
