@@ -109,7 +109,10 @@ def test_a_change_re_runs_its_own_stage_and_what_follows(smoke, tmp_path):
 
 @pytest.mark.slow
 def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
-    """Kill a run, children and all, as soon as each stage starts; going on must give what an undisturbed run gives."""
+    """Kill a run, children and all, as soon as each stage starts; going on must give what an undisturbed run gives.
+
+    On the same number of cores: sums over other numbers of threads differ in their last digits.
+    """
     marks = [
         "rule tasks_references", "rule policy_init", "rule generate", "rule execute", "rule credit", "rule update_0",
         "rule eval_generate", "rule evaluate", "rule report",
@@ -118,9 +121,7 @@ def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
     for mark in marks:
         log = tmp_path / "out.log"
         with log.open("w") as out:
-            process = subprocess.Popen(
-                command(tmp_path, cores=1), stdout=out, stderr=out, cwd=ROOT, start_new_session=True
-            )
+            process = subprocess.Popen(command(tmp_path), stdout=out, stderr=out, cwd=ROOT, start_new_session=True)
         while process.poll() is None and f"{mark}:" not in log.read_text():
             time.sleep(0.05)
         if process.poll() is None:
@@ -132,5 +133,7 @@ def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
     assert len(killed) >= 7, killed
     done = snakemake(tmp_path)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    assert fingerprints(tmp_path / "results/smoke") == fingerprints(smoke / "results/smoke")
+    (files, hashes), (wanted, wanted_hashes) = (fingerprints(f / "results/smoke") for f in (tmp_path, smoke))
+    assert hashes == wanted_hashes
+    assert [name for name in files.keys() | wanted.keys() if files.get(name) != wanted.get(name)] == []
     shutil.rmtree(tmp_path / "results")

@@ -8,10 +8,10 @@ ROOT = Path(__file__).parents[1]
 SMOKE = ROOT / "workflow/configs/smoke.yaml"
 
 
-def command(folder, *more, config=SMOKE, cores=2):
+def command(folder, *more, config=SMOKE):
     """The snakemake command line for a run whose results go below `folder`."""
     argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder)]
-    argv += ["--cores", str(cores), "--configfile", str(config)]
+    argv += ["--cores", "2", "--configfile", str(config)]
     return [*argv, "--workflow-profile", str(ROOT / "profiles/default"), *more]
 
 
