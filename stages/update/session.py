@@ -44,6 +44,7 @@ class Session:
         args, settings = self.args, self.settings
         torch.set_num_threads(args.threads)
         torch.use_deterministic_algorithms(not torch.cuda.is_available(), warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # a check of torch's own, which costs time
         with self.timings.phase("load"):
             if settings.lora_rank:
                 model = models.load(lora.base_folder(args.policy), settings)
