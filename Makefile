@@ -24,10 +24,12 @@ $(READY): envs/cpu.lock pyproject.toml
 demo: $(READY)
 	$(BIN)/snakemake --cores $(CORES)
 	@$(BIN)/python -m stages.report summary results/demo
+	@echo "report: results/demo/report.html"
 
 smoke: $(READY)
 	$(BIN)/snakemake --cores $(CORES) --configfile workflow/configs/smoke.yaml
 	@$(BIN)/python -m stages.report summary results/smoke
+	@echo "report: results/smoke/report.html"
 
 test: $(READY)
 	$(BIN)/python -m pytest

@@ -26,6 +26,7 @@ CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow/configs").glob("*.yam
         ({"generate": {"max_tokens": 512, "max_model_len": 512}}, ["max_tokens", "max_model_len"]),
         ({"update": {"schedule": "cosine"}}, ["schedule_steps"]),
         ({"credit": {"prune": "intra", "intra_nodes": 9}}, ["intra_nodes", "group_size"]),
+        ({"update": {"loss": "cispo"}}, ["cispo", "eps_high"]),
         ({"run": "../up"}, ["run"]),
         ({"credit": {"strategy": "max"}}, ["credit.strategy", "mars"]),
     ],

@@ -157,7 +157,7 @@ class Update(Section):
     tokens_per_batch: Count = _field(2048, "tokens per forward pass; memory follows it, numbers do not", tracked=False)
     logits_chunk: Count = _field(512, "positions whose logits exist at one time", tracked=False)
     gradient_checkpointing: bool = _field(False, "recompute activations in the backward pass", tracked=False)
-    dtype: Literal["float32", "bfloat16"] = _field("float32", "weights and activations of the trainer")
+    dtype: Literal["float32", "bfloat16"] = _field("float32", "arithmetic of the trainer; weights and moments stay float32")
     lora_rank: int = _field(0, "train LoRA adapters of this rank; 0 trains all weights", ge=0)
     lora_alpha: Positive = _field(32.0, "LoRA scaling")
 
@@ -215,6 +215,8 @@ class Config(Section):
             raise ValueError("generate.temperature must be above 0: greedy siblings are all alike")
         if self.generate.max_tokens >= self.generate.max_model_len:
             raise ValueError("generate.max_tokens must be below generate.max_model_len, which counts the prompt too")
+        if self.update.loss == "cispo" and self.update.eps_high is None:
+            raise ValueError("update.loss: cispo needs update.eps_high, its upper bound on the ratio (5.0 is usual)")
         if self.update.schedule != "constant" and self.update.schedule_steps is None:
             raise ValueError(f"update.schedule: {self.update.schedule} needs update.schedule_steps")
         if "intra" in self.credit.prune and self.credit.intra_nodes > self.generate.group_size:

@@ -34,12 +34,13 @@ for v in range(RUN.versions):
             version=v,
             seed=RUN.seed,
             temperature=RUN.generate.temperature,
+            max_tokens=RUN.generate.max_tokens,
             flags=flags("update"),
             work=f"{RESULTS}/work/update/version={v}",
             folder=lambda wildcards, input: os.path.dirname(input.policy),
             out=lambda wildcards, output: os.path.dirname(output.policy),
             reference=lambda wildcards, input: (
-                f"--reference {os.path.dirname(input.reference)}"
+                f"--reference-policy {os.path.dirname(input.reference)}"
                 if input.reference
                 else ""
             ),
@@ -47,7 +48,8 @@ for v in range(RUN.versions):
             STAGE
             + ".update --policy {params.folder} --credit {input.credit} --rollouts {input.rollouts}"
             " --out {params.out} --updates {output.updates} --version {params.version} --seed {params.seed}"
-            " --temperature {params.temperature} --work {params.work} --timings {output.timings} --threads {threads}"
+            " --temperature {params.temperature} --max-tokens {params.max_tokens} --work {params.work}"
+            " --timings {output.timings} --threads {threads}"
             " {params.flags} "
             + UPDATE_CAPACITY
             + " {params.reference} 2>&1 | tee {log}"
