@@ -157,7 +157,9 @@ class Update(Section):
     tokens_per_batch: Count = _field(2048, "tokens per forward pass; memory follows it, numbers do not", tracked=False)
     logits_chunk: Count = _field(512, "positions whose logits exist at one time", tracked=False)
     gradient_checkpointing: bool = _field(False, "recompute activations in the backward pass", tracked=False)
-    dtype: Literal["float32", "bfloat16"] = _field("float32", "arithmetic of the trainer; weights and moments stay float32")
+    dtype: Literal["float32", "bfloat16"] = _field(
+        "float32", "the trainer's arithmetic; weights and moments stay float32"
+    )
     lora_rank: int = _field(0, "train LoRA adapters of this rank; 0 trains all weights", ge=0)
     lora_alpha: Positive = _field(32.0, "LoRA scaling")
 
