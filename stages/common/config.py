@@ -104,9 +104,6 @@ class Execute(Section):
     tmp_mb: Count = _field(32, "size of /tmp inside the sandbox")
     packages: list[str] = _field([], "packages that candidates may import beside the standard library")
     python: str = _field("environment", "interpreter inside: environment, system, or a path")
-    reuse: Literal["zygote", "fresh"] = _field(
-        "zygote", "zygote: a warm interpreter, fresh namespaces per node; fresh: a whole bwrap per node"
-    )
     feedback_tokens: Count = _field(256, "longest feedback, in tokens of about 4 characters; head and tail are kept")
     feedback_from: Literal["visible", "all"] = _field("visible", "tests that feedback may quote")
     infra_error_share: Share = _field(0.02, "the stage fails when more of its nodes could not be judged")
