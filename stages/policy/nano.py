@@ -24,6 +24,7 @@ from stages.common.timing import Timings
 from stages.policy import tokenizer as words
 from stages.policy.hf import write_configs, write_weights
 from stages.policy.lessons import Lesson, Teacher, teacher
+from stages.policy.muon import Muon
 
 VOCABULARY = 768
 CONTEXT = 2048  # longest sequence, tokens
@@ -96,12 +97,15 @@ def _texts(lessons: Teacher, count: int) -> Iterator[str]:
 
 
 def batches(lessons: Teacher, tokenizer: Any, steps: int) -> Iterator[list[Example]]:
-    """One list of BATCH examples per step; lessons of like length share a step, so that little is padded."""
+    """One list of BATCH examples per step: first turns, and in the later half of training whole steps of second turns.
+
+    Second turns are three times as long; a step of nothing else pads little, and the basics are learned without them.
+    """
     retries = 0.0
-    for _ in range(steps):
-        # Whole steps of second turns, spread evenly.
-        retries += RETRIES
+    for step in range(steps):
         draw = lessons.first
+        if step >= steps // 2:
+            retries += RETRIES
         if retries >= 1:
             retries -= 1
             draw = lessons.retry
@@ -125,24 +129,18 @@ def loss_of(model: Any, batch: Sequence[Example]) -> torch.Tensor:
 def learn(model: Any, examples: Iterator[list[Example]], settings: Nano) -> list[float]:
     """Train for `settings.steps` steps: linear warm-up over a twentieth, then cosine to zero. Returns the losses.
 
-    Muon for the layers' matrices and AdamW for the rest: in 300 steps half of the tasks are learned, by AdamW alone a
-    tenth.
+    Muon at ten times the learning rate for the matrices of the layers, Adam for embeddings and norms.
     """
-    matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
-    rest = [p for p in model.parameters() if not any(p is m for m in matrices)]
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "layers" in name]
+    others = [p for name, p in model.named_parameters() if p.ndim != 2 or "layers" not in name]
+    optimisers = [Muon(matrices, 10 * settings.lr), torch.optim.Adam(others, settings.lr, betas=(0.9, 0.95))]
     warmup = max(1, settings.steps // 20)
     falling = max(1, settings.steps - warmup)
-    optimisers = [
-        torch.optim.Muon(matrices, lr=MUON_LR, weight_decay=0.01),
-        torch.optim.AdamW(rest, lr=settings.lr, betas=(0.9, 0.95), weight_decay=0.0),
-    ]
-    schedules = [
-        torch.optim.lr_scheduler.LambdaLR(
-            optimiser,
-            lambda n: (n + 1) / warmup if n < warmup else 0.5 * (1 + math.cos(math.pi * (n - warmup) / falling)),
-        )
-        for optimiser in optimisers
-    ]
+
+    def share(n: int) -> float:
+        return (n + 1) / warmup if n < warmup else 0.5 * (1 + math.cos(math.pi * (n - warmup) / falling))
+
+    schedules = [torch.optim.lr_scheduler.LambdaLR(optimiser, share) for optimiser in optimisers]
     losses = []
     bar = tqdm(examples, total=settings.steps, desc="warm start", unit="step", mininterval=1)
     for batch in bar:
