@@ -28,9 +28,8 @@ from stages.policy.muon import Muon
 
 VOCABULARY = 768
 CONTEXT = 2048  # longest sequence, tokens
-BATCH = 16  # lessons per step
-MUON_LR = 0.02
-RETRIES = 0.3  # share of lessons that are second turns
+BATCH = 32  # lessons per step
+RETRIES = 0.3  # share of second turns among the lessons of the later half
 THREADS = 2  # fixed: sums of other thread counts differ in the last digits
 HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256)  # that vLLM's CPU attention knows
 
@@ -101,14 +100,10 @@ def batches(lessons: Teacher, tokenizer: Any, steps: int) -> Iterator[list[Examp
 
     Second turns are three times as long; a step of nothing else pads little, and the basics are learned without them.
     """
-    retries = 0.0
     for step in range(steps):
-        draw = lessons.first
-        if step >= steps // 2:
-            retries += RETRIES
-        if retries >= 1:
-            retries -= 1
-            draw = lessons.retry
+        at = max(0, step - steps // 2)  # in the later half, every time a multiple of 1 / RETRIES is passed
+        again = step >= steps // 2 and int((at + 1) * RETRIES + 1e-9) > int(at * RETRIES + 1e-9)
+        draw = lessons.retry if again else lessons.first
         yield [encode(tokenizer, draw()) for _ in range(BATCH)]
 
 
