@@ -39,3 +39,6 @@ def test_exact_and_tolerance():
     assert same(b"1\n", b"1\n", exact=True) and not same(b"1", b"1\n", exact=True)
     assert same(b"1.05", b"1.0", tolerance=0.1) and not same(b"1.05", b"1.0", tolerance=0)
     assert same(b"1.50", b"1.50", tolerance=0) and not same(b"1.5", b"1.50", tolerance=0)
+    assert same(b"2.0 -7.0000001", b"2 -7", tolerance=1e-6) and not same(b"2.0", b"2")
+    assert not same(b"3", b"2", tolerance=0.9) and not same(b"inf", b"2", tolerance=0.9)
+    assert not same(b"2.0", b"2" * 500, tolerance=0.9)

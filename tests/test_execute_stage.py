@@ -17,9 +17,11 @@ def task(
     **more,
 ):
     rows = [{"visible": n == 0, "code": t, "stdin": None, "stdout": None} for n, t in enumerate(tests)]
-    empty = dict.fromkeys(("prelude", "setup", "reference", "difficulty", "cpu_seconds", "memory_mb"))
+    empty = dict.fromkeys(
+        ("prelude", "setup", "reference", "difficulty", "cpu_seconds", "memory_mb", "stub", "tolerance")
+    )
     base = {"task_id": task_id, "source": "test", "kind": kind, "prompt": "Add.", "entry_point": "add", "tests": rows}
-    return {**empty, **base, "inplace": False, "packages": [], **more}
+    return {**empty, **base, "inplace": False, "exact": False, "packages": [], **more}
 
 
 def rollout(node_id, code, task_id="add", finish="stop"):
@@ -101,6 +103,20 @@ def test_programs(tmp_path):
     ]
     assert [(r["reward"], r["mode"]) for r in got] == [(1.0, "stdio"), (0.5, "stdio")]
     assert "20" not in got[1]["feedback"]
+
+
+def test_how_output_is_compared_is_the_tasks(tmp_path):
+    tests = [{"visible": True, "code": None, "stdin": "", "stdout": "0.5\n"}]
+    base = task(kind="stdio", entry_point=None, tests=()) | {"tests": tests}
+    ways = {"usual": {}, "wide": {"tolerance": 0.01}, "zero": {"tolerance": 0.0}, "exact": {"exact": True}}
+    programs = {"near": "print(0.5000001)", "rough": "print(0.504)", "spaces": "print(' 0.5')", "same": "print(0.5)"}
+    tasks = [base | {"task_id": way} | more for way, more in ways.items()]
+    rollouts = [rollout(f"{way}/{name}", code, way) for way in ways for name, code in programs.items()]
+    rows = execute(tmp_path, tasks, rollouts)["feedback"]
+    assert {row["node_id"] for row in rows if row["reward"] == 1} == {
+        *("usual/near", "usual/spaces", "usual/same", "wide/near", "wide/rough", "wide/spaces", "wide/same"),
+        *("zero/spaces", "zero/same", "exact/same"),
+    }
 
 
 def test_a_pytest_file(tmp_path):

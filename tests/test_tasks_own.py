@@ -37,6 +37,7 @@ def test_all_columns_are_kept():
         "difficulty": "easy",
         "inplace": True,
         "packages": ["numpy"],
+        "stub": "def add(n):",
         "cpu_seconds": 2,
         "memory_mb": 256,
     }
@@ -47,6 +48,10 @@ def test_all_columns_are_kept():
 def test_tests_with_stdin_make_a_program():
     row = convert(entry_point=None, tests=[{"stdin": "1\n", "stdout": "2\n", "visible": True}])
     assert row["kind"] == "stdio" and row["entry_point"] is None
+    assert (row["exact"], row["tolerance"]) == (False, None)
+    for given in ({"exact": True}, {"tolerance": 1e-9}, {"tolerance": 0}):
+        row = convert(entry_point=None, tests=[{"stdin": "1\n", "stdout": "2\n"}], **given)
+        assert given.items() <= row.items()
 
 
 @pytest.mark.parametrize(
@@ -67,6 +72,10 @@ def test_tests_with_stdin_make_a_program():
         ({"inplace": "no"}, "field 'inplace' holds str, not bool"),
         ({"packages": "numpy"}, "field 'packages' holds str, not list"),
         ({"packages": [1]}, "field 'packages' must be a list of names"),
+        ({"exact": 1}, "field 'exact' holds int, not bool"),
+        ({"exact": True}, "for stdio tasks only"),
+        ({"tests": [{"stdin": "", "stdout": ""}], "tolerance": -1}, "at least 0 and below 1"),
+        ({"tests": [{"stdin": "", "stdout": ""}], "tolerance": 0.1, "exact": True}, "not beside 'exact'"),
         ({"kind": "program"}, "unknown kind 'program'"),
     ],
 )

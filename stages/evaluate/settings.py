@@ -19,6 +19,7 @@ from stages.common.config import Execute, Generate
 # Keys of config.yaml that do not decide a pass rate. group_size is the samples of turn 1, and 1 in later turns.
 IGNORED = {"group_size", "tasks_per_version", "shards", "infra_error_share"}
 TASK = ["task_id", "kind", "prompt", "entry_point", "prelude", "setup", "tests", "inplace", "packages"]
+TASK += ["exact", "tolerance"]
 
 
 def _digest(rows: Iterable[object]) -> str:

@@ -1,9 +1,9 @@
 """Judging cases as a tool of its own: any program against any tests, one JSON object per line.
 
 A case has `id`, `code` and `tests`: assert statements (strings), or ``{"stdin", "stdout"}`` with
-``"mode": "stdio"``; or `test_code`, a pytest file. Optional: `inplace`, `entry_point`,
-`setup`, `prelude`, `cpu_seconds`, `memory_mb`. One line per case comes out: `id, verdict, reward, kinds, message,
-mode`; `verdict` is ``passed`` or ``failed:<kind>``.
+``"mode": "stdio"``; or `test_code`, a pytest file. Optional: `inplace`, `entry_point`, `setup`, `prelude`, `exact`,
+`tolerance`, `cpu_seconds`, `memory_mb`. One line per case comes out: `id, verdict, reward, kinds, message, mode`;
+`verdict` is ``passed`` or ``failed:<kind>``.
 """
 
 import ast
@@ -90,18 +90,15 @@ def task_of(case: dict, line: int) -> dict:
 
     name, code = need("id", str), need("code", str)
     row = {
-        **dict.fromkeys(("prelude", "setup", "reference", "difficulty", "memory_mb", "cpu_seconds")),
+        **dict.fromkeys(("difficulty", "stub")),
         "task_id": name,
         "source": "cases",
         "prompt": "",
         "entry_point": case.get("entry_point"),
         "inplace": bool(case.get("inplace")),
+        "exact": bool(case.get("exact")),
         "packages": [],
-        "prelude": case.get("prelude"),
-        "setup": case.get("setup"),
-        "cpu_seconds": case.get("cpu_seconds"),
-        "memory_mb": case.get("memory_mb"),
-        "reference": case.get("reference"),
+        **{n: case.get(n) for n in ("prelude", "setup", "reference", "tolerance", "cpu_seconds", "memory_mb")},
     }
     del code
     if "test_code" in case:

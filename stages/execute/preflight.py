@@ -51,7 +51,9 @@ def probe():
 
 def _task(name: str, entry: str, code: str) -> dict:
     test = {"visible": True, "code": code, "stdin": None, "stdout": None}
-    empty = dict.fromkeys(("prelude", "setup", "reference", "difficulty", "cpu_seconds", "memory_mb"))
+    empty = dict.fromkeys(
+        ("prelude", "setup", "reference", "difficulty", "cpu_seconds", "memory_mb", "stub", "tolerance")
+    )
     return {
         **empty,
         "task_id": name,
@@ -61,6 +63,7 @@ def _task(name: str, entry: str, code: str) -> dict:
         "entry_point": entry,
         "tests": [test],
         "inplace": False,
+        "exact": False,
         "packages": [],
     }
 

@@ -72,6 +72,8 @@ def job_of(task: Mapping, code: str, settings: Execute) -> dict:
             "setup": task["setup"],
             "tests": [{"stdin": t["stdin"], "stdout": t["stdout"]} if program else t["code"] for t in task["tests"]],
             "inplace": task["inplace"],
+            "exact": task["exact"],
+            "tolerance": task["tolerance"],
             "objects": modes.defines_classes(task["reference"]),
         },
     }

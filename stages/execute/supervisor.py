@@ -377,7 +377,7 @@ def _judged(job: dict, status: int, cpu: float, out: bytes, err: bytes, expected
             return {"kind": "syntax_error", "message": text.partition("\n")[2][:4000]}
         kind = "memory_limit" if text.startswith("MemoryError") else "runtime_error"
         return {"kind": kind, "message": text[-4000:] or f"exit status {os.WEXITSTATUS(status)}"}
-    if same(out, expected):
+    if same(out, expected, job["task"]["tolerance"], job["task"]["exact"]):
         return {"kind": "passed", "message": None}
     shown = [part.decode("utf-8", "backslashreplace") for part in (out, expected)]
     return {"kind": "wrong_answer", "message": None, "got": shown[0][:4000], "expected": shown[1][:4000]}

@@ -50,6 +50,7 @@ def convert(record: Record) -> dict:
         prompt=record.get("instruct_prompt", default=complete).strip(),
         entry_point=record.get("entry_point"),
         prelude=f"{signature}\n    pass\n" if signature else None,
+        stub=complete,
         setup=setup,
         tests=[new_test(code, visible=index == 0) for index, code in enumerate(names)],
         reference=complete + record.get("canonical_solution"),

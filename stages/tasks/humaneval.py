@@ -159,6 +159,7 @@ def convert(record: Record) -> dict:
         prompt=f"Write this Python function, following its docstring:\n\n```python\n{prompt.strip()}\n```",
         entry_point=entry_point,
         prelude=prelude or None,
+        stub=prompt,
         setup=setup,
         tests=tests,
         reference=prompt + record.get("canonical_solution"),

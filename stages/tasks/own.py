@@ -14,7 +14,9 @@ FIELDS = ("task_id", "prompt", "tests")
 USES = ()  # every field: one that is not known is an error
 _COLUMNS = {field.name: field for field in TASKS.schema}
 _TEST_COLUMNS = [field.name for field in TEST]
-_KINDS = {"inplace": bool, "packages": list, "cpu_seconds": (int, float), "memory_mb": int}  # others hold text
+_NUMBER = (int, float)
+_KINDS = {"inplace": bool, "exact": bool, "packages": list, "tolerance": _NUMBER, "cpu_seconds": _NUMBER}
+_KINDS["memory_mb"] = int  # the others hold text
 
 
 def _unknown(record: Record, names: object, known: list[str], where: str) -> None:

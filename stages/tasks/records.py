@@ -87,7 +87,7 @@ def _check_test(record: Record, row: dict, index: int, names: set[str]) -> None:
 def task(record: Record, **given: object) -> dict:
     """A row of the TASKS table from the columns given, the others empty; UserError where it could not be run."""
     row: dict[str, object] = dict.fromkeys(TASKS.schema.names)
-    row |= {"inplace": False, "packages": [], "kind": "function"} | given
+    row |= {"inplace": False, "exact": False, "packages": [], "kind": "function"} | given
     if not row["prompt"].strip():
         raise record.fail("field 'prompt' is empty")
     if row["kind"] not in KINDS:
@@ -100,6 +100,10 @@ def task(record: Record, **given: object) -> dict:
         raise record.fail("field 'entry_point' must name the function or class that the tests call")
     if row["kind"] in ("pytest", "unittest") and not row["setup"]:
         raise record.fail(f"field 'setup' must hold the test file of a {row['kind']} task")
+    if row["kind"] != "stdio" and (row["exact"] or row["tolerance"] is not None):
+        raise record.fail("'exact' and 'tolerance' say how output is compared, so they are for stdio tasks only")
+    if row["tolerance"] is not None and not (0 <= row["tolerance"] < 1 and not row["exact"]):
+        raise record.fail("field 'tolerance' must be at least 0 and below 1, and not beside 'exact'")
     for part in ("prelude", "setup"):
         if row[part]:
             parse(record, row[part], f"field {part!r}")
