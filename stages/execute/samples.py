@@ -108,7 +108,8 @@ def read(path: Path, tasks: Mapping[str, Mapping]) -> list[Sample]:
             hint = f"did you mean {known[near[0]]}?" if near else f"the first task is {next(iter(tasks), 'none')}"
             raise UserError(f"{where}: task {raw!r} is none of the {len(tasks)} tasks; {hint}")
         for code in programs(where, row, tasks[task_id]):
-            found.append(Sample(task_id, counts[task_id], code, row))
+            own = {k: v for k, v in row.items() if k != "code_list"} | {"solution": code} if "code_list" in row else row
+            found.append(Sample(task_id, counts[task_id], code, own))
             counts[task_id] += 1
     if not found:
         raise UserError(f"{path}: holds no samples")
