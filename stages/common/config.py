@@ -157,6 +157,7 @@ class Update(Section):
     dtype: Literal["float32", "bfloat16"] = _field(
         "float32", "the trainer's arithmetic; weights and moments stay float32"
     )
+    processes: Count = _field(1, "processes that share the update's work, one per GPU", tracked=False)
     lora_rank: int = _field(0, "train LoRA adapters of this rank; 0 trains all weights", ge=0)
     lora_alpha: Positive = _field(32.0, "LoRA scaling")
 

@@ -4,11 +4,14 @@
         --out POLICIES/version=1 --updates UPDATES.parquet --version 0 --seed 1 --work WORK --timings TIMES.json \\
         --threads 2 --temperature 0.8 --lr 1e-6
 
+With --processes 2 it starts two of itself that share the work, as `torchrun --nproc-per-node 2 -m stages.update ...`
+does.
 A version without an informative group passes its policy on and makes no step. Killed and run again with the same
 input, a version of several steps goes on from the last one. See docs/update.md.
 """
 
 import argparse
+import os
 import sys
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -37,7 +40,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, required=True, help="seed of the run; used at its first update")
     p.add_argument("--work", type=Path, required=True, help="folder for checkpoints inside a version")
     p.add_argument("--timings", type=Path, help="JSON written: where the time went")
-    p.add_argument("--threads", type=int, default=1, help="CPU threads (default: 1)")
+    p.add_argument("--threads", type=int, default=1, help="CPU threads, of all processes together (default: 1)")
+    p.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="auto takes a GPU where there is")
     p.add_argument("--temperature", type=float, required=True, help="temperature the rollouts were sampled at")
     p.add_argument("--max-tokens", type=int, help="longest completion that was allowed; dr_grpo divides by it")
     p.add_argument("--reference-policy", type=Path, help="folder of the policy that KL is taken to, when beta > 0")
@@ -70,14 +74,22 @@ def main(argv: list[str]) -> int:
         raise UserError("--reference-policy: beta > 0 with --reference initial needs the initial policy's folder")
     timings = Timings()
     with timings.phase("read", "rows") as phase:
-        manifest = read_manifest(args.policy, verify=True)
+        first = int(os.environ.get("RANK", 0)) == 0
+        manifest = read_manifest(args.policy, verify=first)
         if manifest.version != args.version:
             raise UserError(f"{args.policy}: is version {manifest.version}, and --version says {args.version}")
         state = load_state(args.policy, manifest, args.seed)
         rows = load_rows(args.credit, args.rollouts, manifest.hash, settings.mask_truncated)
         steps = plan(rows, settings.epochs, settings.minibatches, state.rng)
         phase.count = len(rows)
+    started = "WORLD_SIZE" in os.environ  # by torchrun, as one of several
+    if steps and settings.processes > 1 and not started:
+        from stages.update.ranks import launch
+
+        return launch(settings.processes, argv)
     made_by = tables.provenance("update", settings.model_dump(), version=args.version, policy=manifest.hash)
+    if not steps and not first:
+        return 0
     if not steps:
         why = "no kept node" if not rows else f"none of {len(rows)} kept nodes has an advantage"
         print(f"update: version {args.version} has {why}: no optimiser step, the policy is passed on", file=sys.stderr)
@@ -86,6 +98,8 @@ def main(argv: list[str]) -> int:
             pass_on(args.policy, manifest, state, args.out, made_by)
     else:
         table = train(args, settings, loss, manifest, state, rows, steps, timings, made_by)
+        if not first:
+            return 0
     tables.write(args.updates, tables.UPDATES, table, made_by)
     timings.write(args.timings)
     return 0
@@ -103,6 +117,7 @@ def train(
     made_by: dict,
 ) -> list[dict]:
     """Load the model, take the steps, write the next policy; the rows of UPDATES."""
+    from stages.update.ranks import join, leave
     from stages.update.session import Session
 
     # what only says how much fits is no part of the input: less memory may be used to go on
@@ -112,9 +127,12 @@ def train(
     if loss.beta and args.reference_policy is not None:
         facts["reference"] = read_manifest(args.reference_policy).hash
     work = args.work / input_key(facts, [args.credit, *args.rollouts])
-    session = Session(args, settings, loss, manifest, state, timings)
+    ranks = join(args.device)
+    session = Session(args, settings, loss, manifest, state, timings, ranks)
     made_by["libraries"] |= {name: package_version(name) for name in ("torch", "transformers")}
-    return session.run(rows, steps, work, made_by)
+    table = session.run(rows, steps, work, made_by)
+    leave(ranks)
+    return table
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Loading a policy's weights for training, and a proof that its forward pass is the one this stage knows.
 
-What it does not cover: LoRA (``lora.py``), several devices.
+What it does not cover: LoRA (``lora.py``), spreading a model over ranks (``ranks.py``).
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from stages.update.batch import Row
 from stages.update.logprobs import Compute, pack_logprobs
 from stages.update.pack import packs
 
+CPU = torch.device("cpu")
 TOLERANCE = 1e-3  # of the proof; float32 agrees to about 1e-6, another attention or head is off by far more
 
 
-def load(folder: Path, settings: Update, trained: bool = True):
-    """The model of `folder` in float32 on the GPU where there is one, without dropout; UserError if it is broken."""
+def load(folder: Path, settings: Update, trained: bool = True, device: torch.device = CPU):
+    """The model of `folder` in float32 on `device`, without dropout; UserError if it is broken."""
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
@@ -35,7 +36,7 @@ def load(folder: Path, settings: Update, trained: bool = True):
             module.p = 0.0
         if hasattr(module, "attention_dropout"):
             module.attention_dropout = 0.0
-    model.to("cuda" if torch.cuda.is_available() else "cpu")
+    model.to(device)
     model.train(trained)
     if trained and settings.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

@@ -6,12 +6,14 @@ What it does not cover: files (``state.py``).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 
 from stages.common.cli import UserError
 from stages.common.config import Update
+from stages.update.ranks import spread, whole
 
 
 def lr_at(position: int, settings: Update) -> float:
@@ -48,12 +50,42 @@ def set_lr(optimiser: torch.optim.Optimizer, lr: float) -> None:
         group["lr"] = lr
 
 
-def export_state(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's tensors as ``<parameter>/<exp_avg|exp_avg_sq|step>``; empty before the first step."""
+def clip(parameters: Iterable[Tensor], limit: float) -> float:
+    """Scale the gradients down to a global norm of `limit`, over all ranks; the norm before that."""
+    parameters = [p for p in parameters if p.grad is not None]
+    norm = whole(torch.nn.utils.get_total_norm([p.grad for p in parameters]))
+    torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+    return float(norm)
+
+
+def export_weights(model: nn.Module, keep: bool = True) -> dict[str, Tensor]:
+    """The trained parameters, whole and on the CPU; every rank calls it, those that do not `keep` get nothing."""
+    weights = {}
+    for name, parameter in trained(model).items():
+        value = whole(parameter.detach())
+        if keep:
+            weights[name] = value.cpu().contiguous()
+    return weights
+
+
+def import_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Put back what :func:`export_weights` gave."""
+    with torch.no_grad():
+        for name, parameter in trained(model).items():
+            parameter.copy_(spread(weights[name], parameter))
+
+
+def export_state(model: nn.Module, optimiser: torch.optim.Optimizer, keep: bool = True) -> dict[str, Tensor]:
+    """The optimiser's tensors as ``<parameter>/<exp_avg|exp_avg_sq|step>``; empty before the first step.
+
+    Whole and on the CPU; every rank calls it, those that do not `keep` get nothing.
+    """
     tensors = {}
     for name, parameter in trained(model).items():
         for key, value in optimiser.state.get(parameter, {}).items():
-            tensors[f"{name}/{key}"] = value.detach().cpu().contiguous()
+            value = whole(value.detach())
+            if keep:
+                tensors[f"{name}/{key}"] = value.cpu().contiguous()
     return tensors
 
 
@@ -75,5 +107,5 @@ def import_state(model: nn.Module, optimiser: torch.optim.Optimizer, tensors: di
             raise UserError(
                 f"{where}: {name} has another shape in the optimiser's state; remove the policies from here on"
             )
-        moved = {key: moment.to(parameter.device, parameter.dtype, copy=True) for key, moment in moments.items()}
+        moved = {key: spread(moment, parameter) for key, moment in moments.items()}
         optimiser.state[parameter] = {"step": tensors[f"{name}/step"].clone(), **moved}

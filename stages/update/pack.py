@@ -8,7 +8,7 @@ Light: numpy only. What it does not cover: the forward pass (``logprobs.py``).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -142,3 +142,30 @@ def packs(rows: Sequence[Row], chosen: Sequence[int], budget: int) -> Iterator[P
             paths[at] = path
     if paths:
         yield _finish(tree, paths, rows)
+
+
+def dealt(rows: Sequence[Row], chosen: Sequence[int], budget: int, rank: int, count: int) -> list[Pack | None]:
+    """The packs that `rank` of `count` runs, equally many for each rank: None where one has to sit a pass out.
+
+    Packs run at the same time are of about the same size; where they do not go round evenly, smaller ones are tried.
+    """
+
+    def rounds(limit: int) -> list[list[Pack]]:
+        made = sorted(packs(rows, chosen, limit), key=lambda pack: -len(pack.tokens))
+        return [made[at : at + count] for at in range(0, len(made), count)]
+
+    def cost(made: list[list[Pack]]) -> int:
+        return sum(len(together[0].tokens) for together in made)
+
+    best = rounds(budget)
+    if best and len(best[-1]) < count:
+        tokens = sum(len(pack.tokens) for together in best for pack in together)
+        best = min(best, rounds(-(-tokens * 11 // (10 * count * len(best)))), key=cost)
+    return [together[rank] if rank < len(together) else None for together in best]
+
+
+def idle_pack(rows: Sequence[Row]) -> Pack:
+    """The smallest pack there is, for a rank that only has to take part."""
+    first = rows[0]
+    short = replace(first, prompt=first.prompt[:1], completion=first.completion[:1], sampling=first.sampling[:1])
+    return next(packs([short], [0], 1))

@@ -16,7 +16,8 @@ from stages.common.timing import Timings
 from stages.update.batch import Row, Step, count, named, needs_forward
 from stages.update.logprobs import Compute
 from stages.update.loss import Denominator, LossSettings
-from stages.update.optim import lr_at, set_lr, trained
+from stages.update.optim import clip, lr_at, set_lr, trained
+from stages.update.ranks import ALONE, Ranks
 from stages.update.step import Advance, Known, Sums, add_gradient, logprobs_of
 
 
@@ -46,6 +47,7 @@ class Trainer:
     loss: LossSettings
     compute: Compute
     reference: Callable[[], torch.nn.Module] | None = None
+    ranks: Ranks = ALONE
 
 
 def measures(numbers: Mapping[str, float], whole: Denominator, beta: float) -> dict[str, object]:
@@ -107,7 +109,7 @@ def _start(trainer: Trainer, rows: Sequence[Row], steps: Sequence[Step], progres
     def run(model: torch.nn.Module, chosen: list[int]) -> Known:
         with timings.phase("log-probabilities", "tokens") as phase:
             phase.count = sum(rows[at].tokens for at in chosen)
-            return logprobs_of(model, rows, chosen, trainer.compute, settings.tokens_per_batch, lambda _: None)
+            return logprobs_of(model, rows, chosen, trainer.compute, settings.tokens_per_batch, trainer.ranks)
 
     if later:
         progress.old = run(trainer.model, later)
@@ -120,8 +122,10 @@ def _start(trainer: Trainer, rows: Sequence[Row], steps: Sequence[Step], progres
 
 def _gradient(trainer: Trainer, rows: Sequence[Row], step: Step, progress: Progress, advance: Advance) -> Sums:
     budget = trainer.settings.tokens_per_batch
-    loss, compute = trainer.loss, trainer.compute
-    return add_gradient(trainer.model, rows, step, loss, compute, budget, progress.old, progress.ref, advance)
+    known = progress.old, progress.ref
+    return add_gradient(
+        trainer.model, rows, step, trainer.loss, trainer.compute, budget, *known, advance, trainer.ranks
+    )
 
 
 def _culprits(trainer: Trainer, rows: Sequence[Row], step: Step, progress: Progress) -> list[str]:
@@ -130,8 +134,8 @@ def _culprits(trainer: Trainer, rows: Sequence[Row], step: Step, progress: Progr
     for at in step.rows:
         trainer.optimiser.zero_grad()
         _gradient(trainer, rows, Step(step.epoch, (at,), step.whole), progress, lambda _: None)
-        grads = [p.grad for p in trained(trainer.model).values() if p.grad is not None]
-        if not all(g.isfinite().all() for g in grads):
+        norm = clip(trained(trainer.model).values(), trainer.settings.max_grad_norm)
+        if not norm < float("inf"):
             bad.append(rows[at].node_id)
     return bad or [rows[at].node_id for at in step.rows]
 
@@ -167,7 +171,7 @@ def train_version(
             progress.stopped = True
             break
         with timings.phase("optimiser"):
-            norm = float(torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))
+            norm = clip(parameters, settings.max_grad_norm)
             if not norm < float("inf"):
                 nodes = _culprits(trainer, rows, step, progress)
                 raise UserError(

@@ -26,7 +26,7 @@ for v in range(RUN.versions):
             ENVIRONMENT
         threads: 8
         resources:
-            **GPUS,
+            **({"gpu": RUN.update.processes} if GPUS else {}),
             mem_mb=8000,
             runtime=240,
         params:
@@ -49,7 +49,8 @@ for v in range(RUN.versions):
             + ".update --policy {params.folder} --credit {input.credit} --rollouts {input.rollouts}"
             " --out {params.out} --updates {output.updates} --version {params.version} --seed {params.seed}"
             " --temperature {params.temperature} --max-tokens {params.max_tokens} --work {params.work}"
-            " --timings {output.timings} --threads {threads}"
-            " {params.flags} "
+            " --timings {output.timings} --threads {threads} --device "
+            + RUN.device
+            + " {params.flags} "
             + UPDATE_CAPACITY
             + " {params.reference} 2>&1 | tee {log}"
