@@ -20,6 +20,7 @@ END_SECONDS = 1.0  # for a process to end after its channel closed
 POLL_SECONDS = 0.1  # between looks at memory
 MAX_STDERR = 1 << 16
 IN_PROCESS_KINDS = ("passed", "wrong_answer", "runtime_error", "memory_limit", "missing_entry_point", "early_exit")
+IN_PROCESS_KINDS += ("protocol_error",)
 
 
 class Ended(Exception):

@@ -22,13 +22,23 @@ TESTS = "test_solution"
 _FOLDER = "/tmp"
 
 
+def _raised_by_program(error):
+    """Whether an exception was raised in the program's own lines."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename == candidate.FILE
+
+
 def verdict_of(error, lines, notes=None):
     """The verdict's fields for an exception that ended a test."""
     name = type(error).__name__
     if isinstance(error, MemoryError):
         kind = "memory_limit"
+    elif isinstance(error, SystemExit):
+        kind = "early_exit"
     elif isinstance(error, AssertionError) or name in ("Failed", "Skipped", "SkipTest"):
-        kind = "wrong_answer"
+        kind = "runtime_error" if _raised_by_program(error) else "wrong_answer"
     elif isinstance(error, ImportError) and error.name == candidate.NAME:
         kind = "missing_entry_point"
     else:
@@ -86,10 +96,38 @@ def with_pytest(start, test):
     return {"kind": "runtime_error", "message": "no test of this name was run"}
 
 
-def in_one_module(start, test):
-    """Program and tests in one module: unittest classes as ``Class::name``, or statements."""
+def _unittest_methods():
+    """What the classes that decide a unittest verdict consist of now."""
     import unittest
 
+    return [dict(vars(cls)) for cls in (unittest.TestCase, unittest.TestResult, unittest.TestSuite)]
+
+
+def _run_case(cls, name, lines, notes):
+    """Run one method of a TestCase with the set-up and tear-down of its class and module; its verdict.
+
+    A skipped test is none that passed, whoever skipped it; an expected failure passes by failing.
+    """
+    import unittest
+
+    errors, skipped, result = [], [], unittest.TestResult()
+    result.addError = result.addFailure = lambda case, info: errors.append(info[1])
+    result.addSubTest = lambda case, sub, info: errors.append(info[1]) if info else None
+    result.addSkip = lambda case, reason: skipped.append(reason)
+    result.addUnexpectedSuccess = lambda case: skipped.append("expected to fail, and did not")
+    unittest.TestSuite([cls(name)]).run(result)
+    if errors:
+        return verdict_of(errors[0], lines, notes)
+    if skipped:
+        return {"kind": "wrong_answer", "message": candidate.cut(f"the test was not passed: {skipped[0]}")}
+    if not result.testsRun:
+        return {"kind": "runtime_error", "message": "no test of this name was run"}
+    return {"kind": "passed"}
+
+
+def in_one_module(start, test):
+    """Program and tests in one module: unittest classes as ``Class::name``, or statements."""
+    before = _unittest_methods()
     lines = start["code"].splitlines()
     module = types.ModuleType(candidate.NAME)
     sys.modules[candidate.NAME] = module
@@ -98,7 +136,12 @@ def in_one_module(start, test):
         return {"kind": failure[0], "message": failure[1]}
     notes = asserts.Notes()
     space = module.__dict__
+    if _unittest_methods() != before:
+        return {"kind": "protocol_error", "message": "the program changed unittest"}
     space[asserts.COMPARE], space[asserts.TRUTH] = notes.compare, notes.truth
+    if start["kind"] == "unittest":  # as BigCodeBench's runner gives them
+        for name, value in (("sys", sys), ("os", os), ("environ", os.environ)):
+            space.setdefault(name, value)
     if start["entry_point"]:
         space.setdefault("candidate", space.get(start["entry_point"].partition(".")[0]))
     try:
@@ -108,14 +151,7 @@ def in_one_module(start, test):
         if start["kind"] == "function":
             exec(asserts.compiled(test, f"{TESTS}.py", notes), space)
             return {"kind": "passed"}
-        result = unittest.TestResult()
-        errors = []
-        result.addError = result.addFailure = lambda case, info: errors.append(info[1])
-        result.addSubTest = lambda case, sub, info: errors.append(info[1]) if info else None
-        result.addSkip = lambda case, reason: errors.append(unittest.SkipTest(reason))
-        cls = space[owner]
-        unittest.TestSuite([cls(name)]).run(result)
-        return verdict_of(errors[0], lines, notes) if errors else {"kind": "passed"}
+        return _run_case(space[owner], name, lines, notes)
     except BaseException as error:
         return verdict_of(error, lines, notes)
 
