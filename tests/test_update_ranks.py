@@ -48,13 +48,13 @@ def trainer(run, version):
     return load_file(run.policy(version) / "trainer/optimizer.safetensors")
 
 
-def assert_alike(one, two, version, lr):
-    """The same gradients to 1e-6, the same weights wherever a gradient is more than rounding."""
+def assert_alike(one, two, version, lr, moment=1e-6):
+    """The same first moments (of a step, a tenth of the gradient), and weights where a gradient is not rounding."""
     moments = trainer(one, version), trainer(two, version)
     assert moments[0].keys() == moments[1].keys()
     for name, value in moments[0].items():
         if name.endswith("exp_avg"):
-            assert (value - moments[1][name]).abs().max() < 1e-6
+            assert (value - moments[1][name]).abs().max() < moment
     weights = one.weights(version), two.weights(version)
     close = total = 0
     for name, value in weights[0].items():
@@ -79,7 +79,7 @@ def test_two_ranks_equal_one(forks, tmp_path, start, case):
         for name in ("rows", "tokens", "forward_tokens", "lr", "step", "epoch"):
             assert x[name] == y[name]
         assert [t["turn"] for t in x["by_turn"]] == [t["turn"] for t in y["by_turn"]]
-    assert_alike(one, two, 1, 1e-3)
+    assert_alike(one, two, 1, 1e-3, 1e-7 if len(a) == 1 else 1e-6)
     names = [set(read_manifest(r.policy(1), verify=True).files) for r in (one, two)]
     assert names[0] == names[1]
     assert not list(two.folder.glob("work/*"))

@@ -233,7 +233,7 @@ def test_nan_in_the_weights_stops_with_node_ids(run):
 
     write_manifest(run.policy(0), 0, None, {})
     rows = random_rows(1)
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match=r"log-probability of 0/t\d/\d, .* is NaN or infinite, so no step was"):
         run.update(0, rows)
     assert not run.policy(1).exists() and not (run.folder / "updates-0.parquet").exists()
 
@@ -243,6 +243,34 @@ def test_a_node_that_overflows_is_named(run):
     rows[6].sampling[:] = -200.0  # the engine called impossible what the trainer finds likely: rho is infinite
     with pytest.raises(UserError, match=f"{rows[6].node_id} is NaN or infinite"):
         run.update(0, rows, "--is-correction", "token_truncate", "--is-max", "inf")
+
+
+def test_a_node_whose_gradient_alone_is_nan_is_named(start):
+    """Loss and log-probabilities are finite; the rows of the step are run one by one to find who it was."""
+    from stages.common.config import Update
+    from stages.common.timing import Timings
+    from stages.update import model as models
+    from stages.update.batch import plan
+    from stages.update.logprobs import Compute
+    from stages.update.loss import LossSettings
+    from stages.update.optim import make_optimiser
+    from stages.update.train import Progress, Trainer, train_version
+
+    rows, settings = random_rows(1, groups=4), Update()
+    rows[7].completion[0] = 200  # no other row has this token
+    model = models.load(start, settings)
+
+    def spoil(_, args, output):
+        if (args[0] == 200).any():
+            output.register_hook(lambda grad: grad * float("nan"))
+
+    model.get_input_embeddings().register_forward_hook(spoil)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    trainer = Trainer(model, make_optimiser(model, settings), settings, LossSettings(), Compute(1.0, 16))
+    steps = plan(rows, 1, 1, np.random.default_rng(0))
+    with pytest.raises(UserError, match=f"the gradient of {rows[7].node_id} is NaN or infinite, so step 0 was not"):
+        train_version(trainer, rows, steps, Progress(0), Timings())
+    assert all_equal(before, dict(model.named_parameters()))
 
 
 def test_stale_optimiser_state_is_refused(run):

@@ -3,6 +3,7 @@
 A killed stage leaves nothing but a hidden temporary name beside its output, which the next run replaces.
 """
 
+import glob
 import hashlib
 import os
 import shutil
@@ -11,12 +12,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def _asides(path: Path, ending: str) -> Path:
+    """A temporary name beside `path` for this process; what killed processes left under such names is removed."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.{ending}"):
+        writer = left.name.removeprefix(f".{path.name}.").removesuffix(f".{ending}")
+        if writer == str(os.getpid()) or (writer.isdigit() and not Path(f"/proc/{writer}").exists()):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    return path.with_name(f".{path.name}.{os.getpid()}.{ending}")
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; rename it onto `path` if the block ends well, else remove it."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    aside = _asides(path, "tmp")
     try:
         yield aside
         with open(aside, "rb") as handle:
@@ -41,9 +51,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
-    shutil.rmtree(aside, ignore_errors=True)
+    aside, old = _asides(path, "tmp"), _asides(path, "old")
     aside.mkdir()
     try:
         yield aside
