@@ -12,8 +12,8 @@ from collections.abc import Sequence
 CHARACTERS_PER_TOKEN = 4
 
 _TEMPLATE_TOKENS = re.compile(
-    r"<(?=[|｜])|(?<=[|｜])>|<(?=/?(?:s|bos|eos|pad|unk|think|start_of_turn|end_of_turn|tool_call|tool_response|"
-    r"begin_of_text|sep|cls|mask)>)|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL_CALLS)\])|<(?=</?SYS>>)",
+    r"<(?=[|｜])|(?<=[|｜])>|<(?=/?(?:s|bos|eos|pad|unk|think|sep|cls|mask|filename|reponame|unused\d+|[a-z]+(?:_\w+)+)>)|"
+    r"\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL_CALLS)\])|<(?=</?SYS>>)",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{4,}")
@@ -29,7 +29,10 @@ _WORDS = {
     "protocol_error": "disturbed the test",
     "not_run": "was not run after an earlier test took too long",
     "missing_entry_point": "needs something that the program does not define",
+    "syntax_error": "could not be run",
 }
+# Why a program failed before any test, where that is more than the message.
+_LOADING = {"syntax_error": "The program is not valid Python.", "missing_entry_point": "", "early_exit": ""}
 NO_CODE = (
     "The answer holds no program. Write the whole program in one block that starts with ```python and ends with ```."
 )
@@ -62,31 +65,36 @@ def cut(text: str, size: int) -> str:
 def _one_test(name: str, test: dict, verdict: dict, size: int) -> str:
     """The paragraph about one failing test."""
     kind, lines = verdict["kind"], []
-    if test.get("stdin") is not None or test.get("stdout") is not None:
-        lines.append(f"input:\n{cut(test['stdin'] or '', size // 3)}".rstrip("\n"))
-    elif verdict.get("assert"):
-        lines.append(f"assert {cut(verdict['assert'], size // 3)}")
+    is_program = test.get("stdout") is not None
+    source = verdict.get("assert") or ""
+    if is_program:
+        lines.append(_labelled("input", test["stdin"] or "", size // 3))
+    elif source:
+        lines.append(cut(source if source.startswith("self.") else f"assert {source}", size // 3))
     elif test.get("code") and len(test["code"]) <= 200:
         lines.append(test["code"])
-    if verdict.get("call"):
-        lines.append(f"call: {cut(verdict['call'], size // 3)}")
+    call = verdict.get("call")
+    if call and call not in " ".join(lines):
+        lines.append(f"call: {cut(call, size // 3)}")
     message = cut(verdict.get("message") or "", size // 2)
     if kind == "wrong_answer":
-        if verdict.get("got") is not None:
-            lines.append(_labelled("got", cut(verdict["got"], size // 3)))
-        if verdict.get("expected") is not None:
-            lines.append(_labelled("expected", cut(verdict["expected"], size // 3)))
+        for label in ("got", "expected"):
+            if verdict.get(label) is not None:
+                lines.append(_labelled(label, verdict[label], size // 3))
         if message:
             lines.append(message)
     elif kind == "runtime_error":
-        lines.append(_labelled("raised", message) if message else "raised an exception")
+        ended = not message or message.startswith("exit status ")
+        lines.append(f"ended with {message}" if ended and message else f"raised: {message}" if message else "failed")
     else:
         lines.append(f"{_WORDS.get(kind, kind)}{': ' + message if message else ''}")
-    return f"{name} failed:\n" + "\n".join(f"  {line}" for part in lines for line in part.split("\n"))
+    return f"{name} failed:\n" + "\n".join(f"  {line}".rstrip() for part in lines for line in part.split("\n"))
 
 
-def _labelled(label: str, text: str) -> str:
-    return f"{label}:\n{text}".rstrip("\n") if "\n" in text.strip("\n") and label != "raised" else f"{label}: {text}"
+def _labelled(label: str, text: str, size: int) -> str:
+    """A text on its label's line, or below it where it has several lines."""
+    text = cut(text.strip("\n"), size)
+    return f"{label}:\n{text}" if "\n" in text else f"{label}: {text or '(nothing)'}"
 
 
 def feedback(tests: Sequence[dict], verdicts: Sequence[dict], tokens: int, every: bool = False, show_all: bool = False):
@@ -104,10 +112,10 @@ def feedback(tests: Sequence[dict], verdicts: Sequence[dict], tokens: int, every
     shown = [show_all or t["visible"] for t in tests]
     if every:
         kind, message = verdicts[0]["kind"], verdicts[0].get("message") or ""
-        what = {"syntax_error": "The program is not valid Python.", "missing_entry_point": "A name is missing."}
-        parts.append(
-            f"{what.get(kind, 'The program failed while it was loaded.')}\n{cut(message, size * 2 // 3)}".rstrip()
-        )
+        what = _LOADING.get(kind, "The program failed while it was loaded.")
+        if not what and message:
+            message = f"{message[0].upper()}{message[1:]}."
+        parts.append(f"{what}\n{cut(message, size * 2 // 3)}".strip())
     else:
         failing = [n for n, v in enumerate(verdicts) if shown[n] and v["kind"] != "passed"]
         for n in failing:

@@ -375,7 +375,7 @@ def _judged(job: dict, status: int, cpu: float, out: bytes, err: bytes, expected
         return {"kind": end.kind, "message": end.message}
     if os.WEXITSTATUS(status):
         if text.startswith("\x00syntax_error"):
-            return {"kind": "syntax_error", "message": text.partition("\n")[2][:4000]}
+            return {"kind": "syntax_error", "message": text.partition("\n")[2][:4000], "load": True}
         kind = "memory_limit" if text.startswith("MemoryError") else "runtime_error"
         return {"kind": kind, "message": text[-4000:] or f"exit status {os.WEXITSTATUS(status)}"}
     if same(out, expected, job["task"]["tolerance"], job["task"]["exact"]):

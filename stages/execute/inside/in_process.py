@@ -30,8 +30,18 @@ def _raised_by_program(error):
     return trace is not None and trace.tb_frame.f_code.co_filename == candidate.FILE
 
 
-def verdict_of(error, lines, notes=None):
-    """The verdict's fields for an exception that ended a test."""
+def _line_of_test(error, tests):
+    """The line of the test file that an exception came through last, where it is a call of ``self.assert...``."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == f"{TESTS}.py" and 0 < trace.tb_lineno <= len(tests):
+            found = tests[trace.tb_lineno - 1].strip()
+        trace = trace.tb_next
+    return candidate.cut(found, 600) if found.startswith("self.assert") else None
+
+
+def verdict_of(error, lines, notes=None, tests=()):
+    """The verdict's fields for an exception that ended a test; `lines` of the program and of the `tests`' file."""
     name = type(error).__name__
     if isinstance(error, MemoryError):
         kind = "memory_limit"
@@ -51,6 +61,8 @@ def verdict_of(error, lines, notes=None):
     message = candidate.describe(error, lines) if kind == "runtime_error" else text or name
     if source is not None:
         message = None
+    elif kind == "wrong_answer":
+        source = _line_of_test(error, tests)
     fields = {"got": got, "expected": expected, "assert": source}
     return {"kind": kind, "message": message and candidate.cut(message, 4000), **fields}
 
@@ -103,7 +115,7 @@ def _unittest_methods():
     return [dict(vars(cls)) for cls in (unittest.TestCase, unittest.TestResult, unittest.TestSuite)]
 
 
-def _run_case(cls, name, lines, notes):
+def _run_case(cls, name, lines, notes, tests):
     """Run one method of a TestCase with the set-up and tear-down of its class and module; its verdict.
 
     A skipped test is none that passed, whoever skipped it; an expected failure passes by failing.
@@ -117,7 +129,7 @@ def _run_case(cls, name, lines, notes):
     result.addUnexpectedSuccess = lambda case: skipped.append("expected to fail, and did not")
     unittest.TestSuite([cls(name)]).run(result)
     if errors:
-        return verdict_of(errors[0], lines, notes)
+        return verdict_of(errors[0], lines, notes, tests)
     if skipped:
         return {"kind": "wrong_answer", "message": candidate.cut(f"the test was not passed: {skipped[0]}")}
     if not result.testsRun:
@@ -151,7 +163,7 @@ def in_one_module(start, test):
         if start["kind"] == "function":
             exec(asserts.compiled(test, f"{TESTS}.py", notes), space)
             return {"kind": "passed"}
-        return _run_case(space[owner], name, lines, notes)
+        return _run_case(space[owner], name, lines, notes, (start["setup"] or "").splitlines())
     except BaseException as error:
         return verdict_of(error, lines, notes)
 
