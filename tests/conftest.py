@@ -1,8 +1,14 @@
 """Fixtures shared by several files."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.workflow_runs import snakemake
+
+# Modules that run inside a sandbox lie beside each other there, and import each other by their bare names.
+sys.path.append(str(Path(__file__).parents[1] / "stages" / "execute" / "inside"))
 
 
 @pytest.fixture(scope="session")

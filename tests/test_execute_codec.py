@@ -7,11 +7,10 @@ import fractions
 import math
 import uuid
 
+import codec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stages.execute.inside import codec
 
 BUDGET = 1 << 20
 

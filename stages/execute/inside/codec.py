@@ -9,14 +9,12 @@ Neither encoder nor decoder recurses, so depth is a number that is checked and n
 """
 
 import collections
-import datetime
-import decimal
-import fractions
-import math
-import operator
 import struct
-import uuid
 from itertools import chain
+
+from parts import BUILD, PARTS
+from refusals import Malformed, Refused
+from shared import SHARED, SHARED_NAME
 
 MAX_DEPTH = 400  # containers inside containers
 MAX_NODES = 2_000_000  # values in one message
@@ -26,215 +24,6 @@ _pack_count = struct.Struct(">I").pack
 _double = struct.Struct(">d").unpack_from
 _pair = struct.Struct(">dd")
 _count = struct.Struct(">I").unpack_from
-
-
-class Refused(Exception):
-    """A value that may not cross; `kind` is a verdict kind."""
-
-    def __init__(self, kind, text):
-        super().__init__(text)
-        self.kind = kind
-
-
-class Malformed(BaseException):
-    """Bytes that no honest peer sends. No Exception, so that a test's `except Exception` does not hide it."""
-
-
-# Functions and types that both sides have, passed by name and used natively: nothing here reads state of its owner.
-_SAFE_BUILTINS = [
-    "abs",
-    "all",
-    "any",
-    "ascii",
-    "bin",
-    "bool",
-    "bytearray",
-    "bytes",
-    "callable",
-    "chr",
-    "complex",
-    "dict",
-    "divmod",
-    "enumerate",
-    "filter",
-    "float",
-    "frozenset",
-    "hash",
-    "hex",
-    "int",
-    "isinstance",
-    "iter",
-    "len",
-    "list",
-    "map",
-    "max",
-    "min",
-    "next",
-    "object",
-    "oct",
-    "ord",
-    "pow",
-    "print",
-    "range",
-    "repr",
-    "reversed",
-    "round",
-    "set",
-    "slice",
-    "sorted",
-    "str",
-    "sum",
-    "tuple",
-    "type",
-    "zip",
-    "NotImplemented",
-    "Ellipsis",
-    "BaseException",
-    "Exception",
-    "ArithmeticError",
-    "AssertionError",
-    "AttributeError",
-    "EOFError",
-    "FileNotFoundError",
-    "FloatingPointError",
-    "ImportError",
-    "IndexError",
-    "IOError",
-    "KeyError",
-    "KeyboardInterrupt",
-    "LookupError",
-    "MemoryError",
-    "NameError",
-    "NotImplementedError",
-    "OSError",
-    "OverflowError",
-    "PermissionError",
-    "RecursionError",
-    "RuntimeError",
-    "StopIteration",
-    "SyntaxError",
-    "SystemExit",
-    "TimeoutError",
-    "ConnectionError",
-    "TypeError",
-    "UnboundLocalError",
-    "UnicodeDecodeError",
-    "UnicodeEncodeError",
-    "UnicodeError",
-    "ValueError",
-    "ZeroDivisionError",
-    "Warning",
-    "UserWarning",
-    "DeprecationWarning",
-]
-
-
-def _shared_names():
-    import builtins
-
-    table = {name: getattr(builtins, name) for name in _SAFE_BUILTINS}
-    for module in (math, operator):
-        for name in dir(module):
-            if not name.startswith("_") and callable(getattr(module, name)):
-                table[f"{module.__name__}.{name}"] = getattr(module, name)
-    for module, names in (
-        (collections, "Counter OrderedDict defaultdict deque"),
-        (decimal, "Decimal"),
-        (fractions, "Fraction"),
-        (datetime, "date datetime time timedelta timezone"),
-    ):
-        for name in names.split():
-            table[f"{module.__name__}.{name}"] = getattr(module, name)
-    table["NoneType"] = type(None)
-    table["function"] = type(lambda: None)
-    return table
-
-
-SHARED = _shared_names()
-_SHARED_NAME = {id(value): name for name, value in reversed(list(SHARED.items()))}
-
-
-def _parts_of_timezone(value):
-    return (value.utcoffset(None).total_seconds(),)
-
-
-# Value types of the standard library: how to take them apart and how to build them again from plain parts.
-_PARTS = {
-    collections.Counter: ("Counter", lambda v: (list(dict.items(v)),)),
-    collections.OrderedDict: ("OrderedDict", lambda v: (list(v.items()),)),
-    collections.defaultdict: ("defaultdict", lambda v: (list(v.items()),)),
-    collections.deque: ("deque", lambda v: (list(v), v.maxlen)),
-    range: ("range", lambda v: (v.start, v.stop, v.step)),
-    slice: ("slice", lambda v: (v.start, v.stop, v.step)),
-    bytearray: ("bytearray", lambda v: (bytes(v),)),
-    decimal.Decimal: ("Decimal", lambda v: (str(v),)),
-    fractions.Fraction: ("Fraction", lambda v: (v.numerator, v.denominator)),
-    datetime.timedelta: ("timedelta", lambda v: (v.days, v.seconds, v.microseconds)),
-    datetime.timezone: ("timezone", _parts_of_timezone),
-    datetime.date: ("date", lambda v: (v.year, v.month, v.day)),
-    datetime.datetime: (
-        "datetime",
-        lambda v: (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.tzinfo, v.fold),
-    ),
-    datetime.time: ("time", lambda v: (v.hour, v.minute, v.second, v.microsecond, v.tzinfo, v.fold)),
-    uuid.UUID: ("UUID", lambda v: (v.bytes,)),
-    type({}.keys()): ("list", lambda v: (list(v),)),
-    type({}.values()): ("list", lambda v: (list(v),)),
-    type({}.items()): ("list", lambda v: (list(v),)),
-}
-
-
-def _of_type(value, *types):
-    if type(value) not in types:
-        raise Malformed("parts of a wrong type")
-    return value
-
-
-def _pairs(items):
-    for pair in _of_type(items, list):
-        if type(pair) is not tuple or len(pair) != 2:
-            raise Malformed("parts of a wrong type")
-    return items
-
-
-def _int_limited(value):
-    if abs(_of_type(value, int)) > 10**30:
-        raise Malformed("a range that is too large")
-    return value
-
-
-def _timezone_or_none(value):
-    return _of_type(value, type(None), datetime.timezone)
-
-
-def _array(dtype, shape, data):
-    import numpy  # where the tests' side has it; an ImportError is malformed data
-
-    kind = numpy.dtype(_of_type(dtype, str))
-    if kind.kind not in "biufcSU":
-        raise Malformed("an array of an unsupported type")
-    return numpy.frombuffer(_of_type(data, bytes), dtype=kind).reshape(_of_type(shape, tuple)).copy()
-
-
-_BUILD = {
-    "ndarray": _array,
-    "Counter": lambda items: collections.Counter(dict(_pairs(items))),
-    "OrderedDict": lambda items: collections.OrderedDict(_pairs(items)),
-    "defaultdict": lambda items: collections.defaultdict(None, _pairs(items)),
-    "deque": lambda items, maxlen: collections.deque(_of_type(items, list), _of_type(maxlen, int, type(None))),
-    "range": lambda a, b, c: range(_int_limited(a), _int_limited(b), _int_limited(c)),
-    "slice": lambda a, b, c: slice(a, b, c),
-    "bytearray": lambda data: bytearray(_of_type(data, bytes)),
-    "Decimal": lambda text: decimal.Decimal(_of_type(text, str)),
-    "Fraction": lambda n, d: fractions.Fraction(_of_type(n, int), _of_type(d, int)),
-    "timedelta": lambda d, s, m: datetime.timedelta(_of_type(d, int), _of_type(s, int), _of_type(m, int)),
-    "timezone": lambda s: datetime.timezone(datetime.timedelta(seconds=_of_type(s, float))),
-    "date": lambda *ymd: datetime.date(*ymd),
-    "datetime": lambda *p: datetime.datetime(*p[:7], _timezone_or_none(p[7]), fold=p[8]),
-    "time": lambda *p: datetime.time(*p[:4], _timezone_or_none(p[4]), fold=p[5]),
-    "UUID": lambda data: uuid.UUID(bytes=_of_type(data, bytes)),
-    "list": lambda items: _of_type(items, list),
-}
 
 
 def encode(value, foreign, budget):
@@ -293,18 +82,18 @@ def encode(value, foreign, budget):
                     out += b"b" + _pack_count(len(item)) + item
                 elif kind is complex:
                     out += b"c" + _pair.pack(item.real, item.imag)
-                elif kind in _PARTS:
+                elif kind in PARTS:
                     if kind in (collections.deque, bytearray) and len(item) + len(out) > budget:
                         raise Refused("output_limit", f"the value is larger than {budget // 1024} KB")
-                    name, parts = _PARTS[kind]
+                    name, parts = PARTS[kind]
                     try:
                         pieces = parts(item)
                     except (TypeError, AttributeError, ValueError) as error:
                         raise Refused("unsupported_value", f"a {name} that cannot be copied") from error
                     out += b"x"
                     inner = iter((name, pieces))
-                elif id(item) in _SHARED_NAME and SHARED[_SHARED_NAME[id(item)]] is item:
-                    name = _SHARED_NAME[id(item)].encode()
+                elif id(item) in SHARED_NAME and SHARED[SHARED_NAME[id(item)]] is item:
+                    name = SHARED_NAME[id(item)].encode()
                     out += b"n" + bytes([len(name)]) + name
                 else:
                     how, other = foreign(item)
@@ -429,6 +218,6 @@ def _close(tag, values):
     if tag == b"z":
         return frozenset(values)
     name, parts = values
-    if type(name) is not str or name not in _BUILD or type(parts) is not tuple:
+    if type(name) is not str or name not in BUILD or type(parts) is not tuple:
         raise Malformed("an unknown value type")
-    return _BUILD[name](*parts)
+    return BUILD[name](*parts)

@@ -15,7 +15,8 @@ Run alone: no.
 
 import operator
 
-from codec import Refused
+from refusals import Refused
+from specials import BINARY, COMPARISONS, REFLECTED, SPECIALS
 
 _BUILTIN_METHODS = frozenset(
     name
@@ -24,51 +25,7 @@ _BUILTIN_METHODS = frozenset(
     if not name.startswith("_")
 )
 
-# What a class can define, by the name that crosses.
-SPECIALS = {
-    "call": "__call__", "iter": "__iter__", "next": "__next__", "len": "__len__", "getitem": "__getitem__",
-    "setitem": "__setitem__", "delitem": "__delitem__", "contains": "__contains__", "bool": "__bool__",
-    "enter": "__enter__", "exit": "__exit__", "int": "__int__", "float": "__float__", "index": "__index__",
-    "complex": "__complex__", "round": "__round__", "reversed": "__reversed__", "bytes": "__bytes__",
-    "neg": "__neg__", "pos": "__pos__", "abs": "__abs__", "invert": "__invert__",
-    "add": "__add__", "sub": "__sub__", "mul": "__mul__", "truediv": "__truediv__", "floordiv": "__floordiv__",
-    "mod": "__mod__", "lshift": "__lshift__", "rshift": "__rshift__", "and_": "__and__", "or_": "__or__",
-    "xor": "__xor__", "matmul": "__matmul__", "pow": "__pow__", "divmod": "__divmod__",
-}  # fmt: skip
-_REFLECTED = {
-    "radd": "add", "rsub": "sub", "rmul": "mul", "rtruediv": "truediv", "rfloordiv": "floordiv", "rmod": "mod",
-    "rand": "and_", "ror": "or_", "rxor": "xor", "rmatmul": "matmul", "rpow": "pow",
-}  # fmt: skip
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_BINARY = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "truediv",
-        "floordiv",
-        "mod",
-        "lshift",
-        "rshift",
-        "and_",
-        "or_",
-        "xor",
-        "matmul",
-        "pow",
-        "divmod",
-    ]
-)
-_LOCAL = {**{n: getattr(operator, n) for n in _BINARY - {"pow", "divmod"}}, "pow": pow, "divmod": divmod}
-
-
-def specials_of(kind):
-    """Names of the special methods that class `kind` has, and of the comparisons that it defines itself."""
-    found = [name for name, method in SPECIALS.items() if hasattr(kind, method)]
-    found += [name for name, step in _REFLECTED.items() if hasattr(kind, f"__{name}__") and step not in found]
-    for name in (*_COMPARISONS, "hash", "str", "repr", "format"):
-        if getattr(kind, f"__{name}__", None) is not getattr(object, f"__{name}__"):
-            found.append(name)
-    return tuple(found)
+_LOCAL = {**{n: getattr(operator, n) for n in BINARY - {"pow", "divmod"}}, "pow": pow, "divmod": divmod}
 
 
 class Handle:
@@ -278,13 +235,13 @@ def _own_iter(self):
 
 
 def _methods(sort, specials, base):
-    body = {f"__{name}__": _comparison(name) for name in _COMPARISONS}
+    body = {f"__{name}__": _comparison(name) for name in COMPARISONS}
     for name in specials:
-        if name in _BINARY:
+        if name in BINARY:
             body[f"__{name.rstrip('_')}__"] = _binary(name, False)
             body[f"__r{name.rstrip('_')}__"] = _binary(name, True)
-        elif name in _REFLECTED:
-            body[f"__{name}__"] = _binary(_REFLECTED[name], True)
+        elif name in REFLECTED:
+            body[f"__{name}__"] = _binary(REFLECTED[name], True)
         elif name in SPECIALS and name not in ("call", "iter", "next", "contains", "exit", "bool"):
             body[SPECIALS[name]] = _unary(name)
     for name, function in (("call", _call), ("iter", _iter), ("next", _next), ("exit", _exit), ("contains", _contains)):
