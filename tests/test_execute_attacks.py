@@ -4,128 +4,96 @@ The corpus lies beside the checkout (../shared/data/attacks.jsonl); without it t
 the sandboxes also run as if an ordinary user had started them.
 """
 
-import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-CORPUS = ROOT.parent / "shared" / "data" / "attacks.jsonl"
-ORDINARY = 65534
-FLAGS = ["--cpu-seconds", "1", "--wall-factor", "2.5"]
-
-needs_corpus = pytest.mark.skipif(not CORPUS.is_file(), reason=f"no {CORPUS}: the attack corpus is not here")
-
-
-def cases():
-    return [json.loads(line) for line in CORPUS.read_text().splitlines()] if CORPUS.is_file() else []
-
-
-def sandbox_processes():
-    """Processes, zombies too, of the uids that sandboxes run under, and zombies of ours."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            uid = folder.stat().st_uid
-            name, _, rest = (folder / "stat").read_text().partition(") ")
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        mine = int(rest.split()[1]) == os.getpid()
-        if 61001 <= uid < 61099 or "/usr/local/box" in command or (mine and rest[0] == "Z"):
-            found.append((folder.name, name, rest[0], command[:80]))
-    return found
-
-
-def wait_for_nothing():
-    """Other test runs on this machine may have sandboxes of their own; ours are gone within a second."""
-    for _ in range(20):
-        left = sandbox_processes()
-        if not left:
-            return []
-        time.sleep(0.1)
-    return left
-
-
-def as_user(command, folder, readable_python):
-    """The same command as an ordinary user, with an interpreter that this user can read."""
-    site = [p for p in sys.path if p.endswith("site-packages")]
-    env = {
-        "PYTHONPATH": os.pathsep.join([*site, str(ROOT)]),
-        "MURPHY_CACHE": str(folder / "cache"),
-        "HOME": str(folder),
-    }
-    drop = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
-    return [*drop, readable_python, *command[1:]], {**os.environ, **env}
-
-
-def judge(folder, lines, *flags, user=False):
-    """Run `judge` on lines of the corpus; answers by id."""
-    source = folder / "cases.jsonl"
-    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command = [sys.executable, "-m", "stages.execute", "judge", str(source), *FLAGS, *flags]
-    env = {**os.environ, "SBX_CANARY": "1"}
-    if user:
-        from stages.execute import bwrap, runtime
-
-        python = runtime.find("environment", bwrap.ROOT_UID)
-        host = Path(python.binds[0][0]) if python.binds else Path(python.python)
-        readable = str(host / "bin" / Path(python.python).name) if host.is_dir() else str(host)
-        folder.chmod(0o777)
-        for parent in folder.parents:
-            if parent.stat().st_uid == os.getuid() and parent != Path("/") and "pytest-of" in str(parent):
-                parent.chmod(0o755)
-        command, env = as_user(command, folder, readable)
-        env["SBX_CANARY"] = "1"
-        env["LD_LIBRARY_PATH"] = str(host / "lib")  # of the copied interpreter
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=550)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
-
-
-def disagreements(lines, answers):
-    found = []
-    for line in lines:
-        answer = answers[line["id"]]
-        wanted, reward = line["expected_verdict"], line["expected_reward"]
-        right = wanted == "any" or answer["verdict"] in wanted.split("|")
-        if not right or (reward is not None and abs(answer["reward"] - reward) > 1e-3):
-            found.append((line["id"], wanted, reward, answer))
-    return found
+from stages.common.config import Execute
+from stages.execute import cases as cases_module
+from stages.execute import sandbox, stage, worker
+from stages.execute.supervisor import Supervisor
+from tests.sandboxes import SETTINGS, busy_cores, cases, disagreements, judge, needs_corpus, wait_for_nothing
 
 
 @needs_corpus
-def test_quick_cases(tmp_path):
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_quick_cases(tmp_path, setting):
     """All that end by themselves, and one of each way not to."""
     lines = [c for c in cases() if c["category"] != "time" or c["id"] in ("time-02", "time-09", "time-10")]
     assert len(lines) > 90
-    assert disagreements(lines, judge(tmp_path, lines)) == []
+    assert disagreements(lines, judge(tmp_path, lines, "--sandbox", setting)) == []
     assert wait_for_nothing() == []
 
 
 @needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("loaded", [False, True], ids=["quiet", "loaded"])
+@pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("user", [False, True], ids=["as-is", "ordinary-user"])
-def test_whole_corpus(tmp_path, user, loaded):
+def test_whole_corpus_on_busy_cores(tmp_path, user, setting):
     if user and os.getuid() != 0:
         pytest.skip("already an ordinary user")
     lines = cases()
-    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() * loaded)]
-    try:
-        answers = judge(tmp_path, lines, user=user)
-    finally:
-        for burner in burners:
-            burner.kill()
-            burner.wait()
+    with busy_cores():
+        answers = judge(tmp_path, lines, "--sandbox", setting, user=user)
     assert disagreements(lines, answers) == []
     assert wait_for_nothing() == []
+
+
+def left_behind():
+    """(Processes below this one, zombies among its children, files where the live ones can write, descriptors)."""
+    live = set(sandbox.descendants(os.getpid()))
+    zombies, files = [], []
+    for child in map(int, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()):
+        if Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2][0] == "Z":
+            zombies.append(child)
+    for pid in live:
+        for folder in (f"/proc/{pid}/root/tmp", f"/proc/{pid}/root/dev/shm"):
+            files += os.listdir(folder) if os.path.realpath(f"/proc/{pid}/root") != "/" else []
+    return live, zombies, files, len(os.listdir("/proc/self/fd"))
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_each_case_leaves_nothing(setting):
+    """After every single case, on busy cores: no process but the warm ones, no zombie, no file, no descriptor."""
+    settings = Execute(cpu_seconds=1, wall_factor=2.5, sandbox=setting)
+    sandbox.become_subreaper()
+    start = stage.sandboxes(settings, (), 1).starts[0]
+
+    def run(line):
+        task = cases_module.task_of(line, 1)
+        job = {**stage.job_of(task, line["code"], settings), "first": 0}
+        job["limits"] = worker.limits(job, start["settings"])
+        result = worker.judge(supervisor, job)
+        node = stage.Node(line["id"], line["id"], line["code"])
+        return cases_module.answer(node, task, stage._complete({**result, "retried": []}, len(task["tests"])), settings)
+
+    blind = {"id": "warm", "code": "def f(x): return x", "tests": ["assert f(1) == 1"]}
+    printed = "from solution import f\ndef test_f(capsys):\n    assert f(1) == 1"
+    inside = {"id": "warm", "code": "def f(x): return x", "test_code": printed}
+    with busy_cores():
+        supervisor = Supervisor(start)
+        before = left_behind()
+        try:
+            assert [run(line)["verdict"] for line in (blind, inside)] == ["passed"] * 2
+            warm = left_behind()
+            for line in cases():
+                answer = run(line)
+                assert disagreements([line], {line["id"]: answer}) == []
+                for _ in range(50):  # a killed child of the tests' side is reaped a moment later
+                    live, zombies, files, descriptors = left_behind()
+                    if len(live) <= len(warm[0]) and not zombies:
+                        break
+                    time.sleep(0.05)
+                assert len(live) <= len(warm[0]), line["id"]
+                assert (zombies, files) == ([], []), line["id"]
+                assert descriptors <= warm[3], line["id"]
+        finally:
+            supervisor.reset()
+        assert left_behind() == before
 
 
 @needs_corpus
@@ -141,28 +109,41 @@ def test_nothing_survives_and_nothing_waits(tmp_path):
         assert wait_for_nothing() == []
 
 
-def test_processes_are_counted_inside(tmp_path):
+FORKS = """
+import os, time
+def f(x):
+    n = 0
+    for _ in range(60):
+        try:
+            if os.fork() == 0:
+                time.sleep(100)
+                os._exit(0)
+        except OSError:
+            break
+        n += 1
+    return n
+"""
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_processes_are_counted_inside(tmp_path, setting):
     """A loop of forks stops at the limit; nothing of it is left."""
-    code = (
-        "import os, time\n"
-        "def f(x):\n"
-        "    n = 0\n"
-        "    for _ in range(60):\n"
-        "        try:\n"
-        "            if os.fork() == 0:\n"
-        "                time.sleep(100); os._exit(0)\n"
-        "        except OSError:\n"
-        "            break\n"
-        "        n += 1\n"
-        "    return n\n"
-    )
-    line = {"id": "forks", "code": code, "tests": ["assert 5 < f(0) < 24"]}
-    assert judge(tmp_path, [line])["forks"]["verdict"] == "passed"
+    line = {"id": "forks", "code": FORKS, "tests": ["assert 5 < f(0) < 24"]}
+    assert judge(tmp_path, [line], "--sandbox", setting)["forks"]["verdict"] == "passed"
     assert wait_for_nothing() == []
 
 
-def test_the_same_program_gives_the_same_verdict_each_time(tmp_path):
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_same_program_gives_the_same_verdict_each_time(tmp_path, setting):
     code = "def f(x):\n    return {str(i) for i in range(x)}\n"
     lines = [{"id": str(n), "code": code + f"# {n}\n", "tests": ["assert list(f(5)) == [1]"]} for n in range(20)]
-    answers = judge(tmp_path, lines)
+    answers = judge(tmp_path, lines, "--sandbox", setting)
     assert len({(a["verdict"], a["message"]) for a in answers.values()}) == 1
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_flood_on_stderr_that_nobody_reads_stops_no_program(tmp_path, setting):
+    flood = "import sys; sys.stderr.write('x' * 10**6)\n"
+    codes = {"load": flood + "def f(x): return 2 * x\n", "call": "def f(x):\n    " + flood + "    return 2 * x\n"}
+    lines = [{"id": name, "code": code, "tests": ["assert f(2) == 4"]} for name, code in codes.items()]
+    assert {a["verdict"] for a in judge(tmp_path, lines, "--sandbox", setting).values()} == {"passed"}

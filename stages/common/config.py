@@ -103,6 +103,9 @@ class Execute(Section):
     open_files: Annotated[int, Field(ge=16)] = _field(64, "open files of a candidate")
     tmp_mb: Count = _field(32, "size of /tmp inside the sandbox")
     packages: list[str] = _field([], "packages that candidates may import beside the standard library")
+    sandbox: Literal["zygote", "bwrap"] = _field(
+        "zygote", "zygote: fresh namespaces out of a warm process, fast; bwrap: a new bwrap per program"
+    )
     python: str = _field("environment", "interpreter inside: environment, system, or a path")
     feedback_tokens: Count = _field(256, "longest feedback, in tokens of about 4 characters; head and tail are kept")
     feedback_from: Literal["visible", "all"] = _field("visible", "tests that feedback may quote")

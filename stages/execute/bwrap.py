@@ -93,10 +93,15 @@ class Plan:
     tmp_mb: int = 32
 
 
-def command(plan: Plan) -> list[str]:
-    """The command line of a sandbox up to the interpreter's flags; sandbox.py puts descriptors and program in."""
+def command(plan: Plan, zygote: bool = False) -> list[str]:
+    """The command line of a sandbox up to the interpreter's flags; sandbox.py puts descriptors and program in.
+
+    A `zygote` may make user namespaces, closes them in each of its own, and mounts /proc there, which the kernel allows
+    where this one's is not read-only; no program runs beside it.
+    """
     python = plan.python
-    flags = [plan.bwrap.path, "--unshare-user", "--unshare-all", "--disable-userns", "--die-with-parent"]
+    flags = [plan.bwrap.path, "--unshare-user", "--unshare-all", "--die-with-parent"]
+    flags += [] if zygote else ["--disable-userns"]
     flags += ["--new-session", "--hostname", "sandbox", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
     flags += ["--clearenv"]
     environment = {"PATH": "/usr/bin", "HOME": "/tmp", "TZ": "UTC", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
@@ -123,6 +128,7 @@ def command(plan: Plan) -> list[str]:
         "/dev/shm",
     ]
     flags += ["--perms", "0700", "--size", str(plan.tmp_mb << 20), "--tmpfs", "/tmp"]
-    flags += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
+    flags += [] if zygote else ["--remount-ro", "/proc"]
+    flags += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     flags += ["--", python.python, "-s", "-S", "-P", "-B", "-X", "utf8", "-X", "int_max_str_digits=0"]
     return flags

@@ -7,14 +7,14 @@ import time
 from collections.abc import Sequence
 
 from stages.execute.ends import Ended, EndedForAll, forged, how_it_ended, past_cpu
-from stages.execute.sandbox import Sandbox, SandboxFailed
+from stages.execute.sandbox import Box, SandboxFailed
 
 START_SECONDS = 60  # for a sandbox to come up on a machine that is busy
 END_SECONDS = 1.0  # for a process to end after its channel closed
 POLL_SECONDS = 0.1  # between looks at memory
 
 
-def wait_until_ready(box: Sandbox) -> None:
+def wait_until_ready(box: Box) -> None:
     """Return when our program inside says that it is ready; SandboxFailed when it does not."""
     try:
         ready = box.wire.receive(time.monotonic() + START_SECONDS)
@@ -27,7 +27,7 @@ def wait_until_ready(box: Sandbox) -> None:
 class CandidateBox:
     """One program of a job in `box`, an open sandbox; `load` first, then a test at a time."""
 
-    def __init__(self, box: Sandbox, job: dict, settings: dict):
+    def __init__(self, box: Box, job: dict, settings: dict):
         self._box, self._job = box, job
         self.cpu_seconds: float = job["cpu_seconds"]
         self.wall = job["cpu_seconds"] * settings["wall_factor"]  # seconds of one test

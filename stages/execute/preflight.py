@@ -39,7 +39,11 @@ def probe():
             found.append(field)
     if "NoNewPrivs:\\t1" not in status:
         found.append("new privileges")
-    if b"PATH" not in open("/proc/self/environ", "rb").read() or "MURPHY_CANARY" in open("/proc/1/environ").read():
+    try:
+        first = open("/proc/1/environ").read()
+    except OSError:
+        first = ""
+    if b"PATH" not in open("/proc/self/environ", "rb").read() or "MURPHY_CANARY" in first:
         found.append("environment")
     if ctypes.CDLL(None).unshare(0x10000000) == 0:
         found.append("user namespaces")
@@ -94,7 +98,12 @@ def explain(error: str) -> str:
             "this is a container: start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined "
             "--security-opt systempaths=unconfined`, or run the stage outside of it"
         )
-    if "No space left" in error:
+    if "zygote:" in error:
+        advice = [
+            "a sandbox starts here, but none within it, which the warm process needs: set execute.sandbox: bwrap "
+            "(the same walls, a new bwrap per program, several times the cost of a start)"
+        ]
+    elif "No space left" in error:
         advice.append("user namespaces cannot be nested here: this process is already inside a closed sandbox")
     if not advice:
         advice.append("user namespaces may be forbidden here; `bwrap --unshare-user --ro-bind / / true` shows it")
@@ -104,7 +113,7 @@ def explain(error: str) -> str:
 def check(boxes: Sandboxes, settings: Execute) -> None:
     """UserError when bwrap does not start, a good program fails, a bad one passes, or a probe finds a hole."""
     start = boxes.starts[0]
-    command = start["command"]
+    command = start["commands"]["tests"]
     trial = [*command[: command.index("--")], "--", "/usr/bin/true"]
     drop = {"user": start["uid"], "group": start["uid"], "extra_groups": []} if os.getuid() == 0 else {}
     shown = subprocess.run(trial, env={}, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL, **drop)

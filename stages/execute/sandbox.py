@@ -91,16 +91,61 @@ class Wire:
         return message
 
 
-class Sandbox:
-    """A bwrap with one of our programs inside; `wire` speaks to it."""
+def errors_pipe() -> tuple[int, int]:
+    """A pipe for what is written to stderr inside; reading it does not wait."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    return read, write
 
-    def __init__(self, command: Sequence[str], program: str, uid: int):
-        control, inside = socket.socketpair()
-        self.wire = Wire(control)
+
+class Box:
+    """What every sandbox has: a wire, the pipe of its errors, and the host's pid of its process 1 (0: none)."""
+
+    def __init__(self, wire: Wire, errors: int):
+        self.wire, self._errors, self.init = wire, errors, 0
         self.cpu = 0.0  # seconds that everything inside used, known after close
+        self.status: int | None = None  # exit status, known after close: 128 + signal, or the program's
+
+    def errors(self) -> str:
+        """What was written to stderr before a program was loaded, at most 2000 characters."""
+        try:
+            return os.read(self._errors, 2000).decode("utf-8", "backslashreplace").strip()
+        except (BlockingIOError, OSError):
+            return ""
+
+    def unclean(self) -> bool:
+        """Whether a test left a process or a file behind, so that the next one needs a new sandbox."""
+        if len(descendants(self.init)) > 1:
+            return True
+        root = f"/proc/{self.init}/root"
+        try:
+            return any(os.scandir(f"{root}/tmp")) or any(os.scandir(f"{root}/dev/shm"))
+        except OSError:
+            return True
+
+    def usage(self) -> tuple[int, float]:
+        """Resident bytes of everything inside, and the most CPU seconds that one process has used so far."""
+        page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+        memory, cpu = 0, 0.0
+        for pid in descendants(self.init):
+            try:
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            memory += int(fields[21]) * page
+            cpu = max(cpu, (int(fields[11]) + int(fields[12])) / tick)
+        return memory, cpu
+
+
+class Sandbox(Box):
+    """A bwrap with one of our programs inside; `wire` speaks to it. `namespaces`: it may make more."""
+
+    def __init__(self, command: Sequence[str], program: str, uid: int, namespaces: bool = False):
+        control, inside = socket.socketpair()
+        errors_read, errors_write = errors_pipe()
+        super().__init__(Wire(control), errors_read)
         info_read, info_write = os.pipe()
-        errors_read, errors_write = os.pipe()
-        filter_file = _filter_file()
+        filter_file = _filter_file(namespaces)
         passed = [info_write, inside.fileno()]
         flags = ["--info-fd", str(info_write)]
         if filter_file is not None:
@@ -127,21 +172,11 @@ class Sandbox:
             os.close(errors_write)
             if filter_file is not None:
                 filter_file.close()
-        self._errors = errors_read
-        os.set_blocking(self._errors, False)
         try:
             with os.fdopen(info_read, "rb") as info:
                 self.init = int(json.loads(info.read() or b"{}").get("child-pid", 0))
         except ValueError:
             self.init = 0
-        self.status: int | None = None  # exit status of bwrap, known after close: 128 + signal, or the program's
-
-    def errors(self) -> str:
-        """What bwrap or the interpreter wrote to stderr, at most 2000 characters."""
-        try:
-            return os.read(self._errors, 2000).decode("utf-8", "backslashreplace").strip()
-        except (BlockingIOError, OSError):
-            return ""
 
     def close(self, grace: float = 0.0) -> None:
         """Kill everything inside and reap it; returns when nothing is left. `grace`: seconds to end by itself first."""
@@ -163,32 +198,9 @@ class Sandbox:
             self._errors = -1
         self.init = 0
 
-    def unclean(self) -> bool:
-        """Whether a test left a process or a file behind, so that the next one needs a new sandbox."""
-        if len(descendants(self.init)) > 1:
-            return True
-        root = f"/proc/{self.init}/root"
-        try:
-            return any(os.scandir(f"{root}/tmp")) or any(os.scandir(f"{root}/dev/shm"))
-        except OSError:
-            return True
 
-    def usage(self) -> tuple[int, float]:
-        """Resident bytes of everything inside, and the most CPU seconds that one process has used so far."""
-        page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
-        memory, cpu = 0, 0.0
-        for pid in descendants(self.init):
-            try:
-                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            memory += int(fields[21]) * page
-            cpu = max(cpu, (int(fields[11]) + int(fields[12])) / tick)
-        return memory, cpu
-
-
-def _filter_file():
-    program = seccomp.program()
+def _filter_file(namespaces: bool):
+    program = seccomp.program(namespaces=namespaces)
     if program is None:
         return None
     file = tempfile.TemporaryFile()  # noqa: SIM115  the caller closes it

@@ -34,16 +34,22 @@ _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 _EPERM, _ENOSYS = 0x00050000 | 1, 0x00050000 | 38
 
 
+def clone_number(machine: str | None = None) -> int | None:
+    """The number of the system call clone; None on an architecture that is not listed."""
+    index = _ARCHITECTURES.get(machine or os.uname().machine)
+    return None if index is None else CLONE[index[0]]
+
+
 def program(machine: str | None = None, namespaces: bool = False) -> bytes | None:
     """The filter as bytes of ``struct sock_filter``; None on an architecture that is not listed.
 
-    `namespaces` leaves mounts and namespaces to the process, for the warm parent that makes them for its children.
+    `namespaces` leaves clone into new namespaces, and mount, to a zygote; its children get the whole filter.
     """
     machine = machine or os.uname().machine
     if machine not in _ARCHITECTURES:
         return None
     index, audit = _ARCHITECTURES[machine]
-    free = {"mount", "umount2", "pivot_root", "unshare"} if namespaces else set()
+    free = {"mount"} if namespaces else set()
     numbers = sorted(n[index] for name, n in DENIED.items() if n[index] is not None and name not in free)
     code = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
     if machine == "x86_64":

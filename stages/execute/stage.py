@@ -13,10 +13,24 @@ from dataclasses import dataclass
 from stages.common import verdicts as words
 from stages.common.cli import UserError
 from stages.common.config import Execute
-from stages.execute import bwrap, feedback, modes, runtime
+from stages.execute import bwrap, feedback, modes, runtime, seccomp
 from stages.execute.pool import Pool
 
-PRELOAD = ["pytest", "unittest", "math", "collections", "itertools", "functools", "re", "random", "string", "json"]
+# modules that are warm: in the programs' zygote, and where tests are evaluated
+COMMON = ["math", "collections", "itertools", "functools", "re", "random", "string", "json", "heapq", "bisect", "copy"]
+COMMON += [
+    "typing",
+    "datetime",
+    "decimal",
+    "fractions",
+    "operator",
+    "statistics",
+    "dataclasses",
+    "enum",
+    "abc",
+    "cmath",
+]
+TESTING = ["pytest", "unittest", "math", "collections", "itertools", "functools", "re", "random", "string", "json"]
 MAX_SOURCE = 16 << 20  # characters of a program
 
 
@@ -41,18 +55,23 @@ def sandboxes(settings: Execute, packages: Iterable[str], workers: int) -> Sandb
     plain = bwrap.Plan(program, python, own + runtime.packages(wanted, uid), settings.tmp_mb)
     # the tests' side has pytest beside, whatever interpreter it is: pytest is pure Python
     tests = bwrap.Plan(program, python, own + runtime.packages([*wanted, "pytest"], uid), settings.tmp_mb)
+    commands = {"candidate": bwrap.command(plain), "tests": bwrap.command(tests)}
+    if settings.sandbox == "zygote":
+        if seccomp.clone_number() is None:
+            raise UserError(f"execute.sandbox: zygote is not made for {os.uname().machine}; set execute.sandbox: bwrap")
+        commands |= {f"{name}_zygote": bwrap.command(p, True) for name, p in (("candidate", plain), ("tests", tests))}
     starts = [
         {
-            "command": bwrap.command(plain),
-            "tests_command": bwrap.command(tests),
+            "commands": commands,
             "uid": bwrap.sandbox_uid(slot),
             "packages": [runtime.PACKAGES],
-            "preload": PRELOAD,
+            "preload": {"candidate": COMMON, "tests": TESTING},
             "settings": settings.model_dump(),
         }
         for slot in range(workers)
     ]
     facts = {"bwrap": f"{program.version} ({program.source})", "python_inside": python.version}
+    facts["sandbox"] = settings.sandbox
     return Sandboxes(starts, facts)
 
 

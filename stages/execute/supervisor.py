@@ -11,6 +11,7 @@ from stages.execute import ends, function_tests, programs
 from stages.execute.candidate_box import CandidateBox
 from stages.execute.sandbox import Sandbox, Wire
 from stages.execute.tests_box import TestsBox
+from stages.execute.zygote import Zygote
 
 IN_PROCESS_KINDS = ("passed", "wrong_answer", "runtime_error", "memory_limit", "missing_entry_point", "early_exit")
 IN_PROCESS_KINDS += ("protocol_error",)
@@ -21,15 +22,22 @@ class Supervisor:
 
     def __init__(self, start: dict):
         self.settings = start["settings"]
-        self._command, self._tests_command = start["command"], start["tests_command"]
-        self._uid, self._packages = start["uid"], start["packages"]
+        self._commands, self._uid, self._packages = start["commands"], start["uid"], start["packages"]
         self._candidate: CandidateBox | None = None
-        self._tests = TestsBox(self._tests_command, self._uid, self._packages, start["preload"])
+        self._tests = TestsBox(self._commands["tests"], self._uid, self._packages, start["preload"]["tests"])
+        self._zygotes: dict[str, Zygote] = {}
+        if self.settings["sandbox"] == "zygote":
+            for name in ("candidate", "tests"):
+                command, preload = self._commands[f"{name}_zygote"], start["preload"][name]
+                tmp_mb = self.settings["tmp_mb"]
+                self._zygotes[name] = Zygote(command, self._uid, self._packages, preload, tmp_mb)
 
     def reset(self) -> None:
         """Close every sandbox."""
         self._drop()
         self._tests.close()
+        for zygote in self._zygotes.values():
+            zygote.close()
 
     def judge(self, job: dict) -> dict:
         """Verdicts of the tests from ``job["first"]`` on, until one runs out of time."""
@@ -63,8 +71,10 @@ class Supervisor:
 
     def _start_candidate(self, job: dict) -> None:
         inside = job["mode"] == "in_process"
-        command, program = (self._tests_command, "in_process.py") if inside else (self._command, "candidate.py")
-        self._candidate = CandidateBox(Sandbox(command, program, self._uid), job, self.settings)
+        name, program = ("tests", "in_process.py") if inside else ("candidate", "candidate.py")
+        zygote = self._zygotes.get(name)
+        box = zygote.open(program) if zygote else Sandbox(self._commands[name], program, self._uid)
+        self._candidate = CandidateBox(box, job, self.settings)
         self._candidate.load(self._packages)
 
     def _drop(self) -> None:

@@ -63,6 +63,13 @@ def prepare(packages):
     sys.argv[:] = [FILE]
 
 
+def silence():
+    """From here on nobody reads what is written to stderr: a full pipe would make the program wait."""
+    nothing = os.open("/dev/null", os.O_WRONLY)
+    os.dup2(nothing, 2)
+    os.close(nothing)
+
+
 def cut(text, size=2000):
     """At most `size` characters of `text`, head and tail."""
     return text if len(text) <= size else f"{text[: size * 2 // 3]} ... {text[-size // 3 :]}"
@@ -240,10 +247,19 @@ def serve(sock):
     limit(start["limits"])
     prepare(start["packages"])
     send(sock, {"ready": True})
+    silence()
     if start["mode"] == "stdio":
         return programs(sock, start)
     functions(sock, start)
     return None
+
+
+def main(sock):
+    """Serve the supervisor on `sock`; the exit status of a program that is to run as this interpreter's main one."""
+    program = serve(sock)
+    if program is None:
+        _exit(0)
+    return main_program(program)
 
 
 if __name__ == "__main__":
@@ -252,7 +268,4 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     import peer  # noqa: F401  loaded before the limits, with all that it needs
 
-    _program = serve(_control)
-    if _program is None:
-        _exit(0)
-    sys.exit(main_program(_program))
+    sys.exit(main(_control))

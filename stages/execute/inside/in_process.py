@@ -181,6 +181,7 @@ def serve(sock):
     candidate.limit(start["limits"])
     candidate.prepare(start["packages"])
     candidate.send(sock, {"ready": True})
+    candidate.silence()
     code = candidate.compiled(start["code"].removeprefix("\ufeff"))
     if isinstance(code, str):
         candidate.send(sock, {"failed": "syntax_error", "message": code})
@@ -220,8 +221,13 @@ def serve(sock):
         candidate.send(sock, {**answer, "ended": status, "cpu": round(usage.ru_utime + usage.ru_stime, 4)})
 
 
+def main(sock):
+    """Serve the supervisor on `sock`, and end."""
+    serve(sock)
+    os._exit(0)
+
+
 if __name__ == "__main__":
     _control = socket.socket(fileno=int(sys.argv[1]))
     _control.set_inheritable(False)
-    serve(_control)
-    os._exit(0)
+    main(_control)
