@@ -92,10 +92,19 @@ def test_each_value_type(value):
     assert repr(back([value])[0]) == repr(value)
 
 
+def test_views_stay_views():
+    """A list would be equal to lists, which a view is not."""
+    assert back({1: 2}.keys()) == {1} and back({1: [2]}.items()) == {1: [2]}.items()
+    assert list(back({1: [], 2: []}.values())) == [[], []]
+    for view in ({1: 2}.keys(), {1: 2}.values(), {1: 2}.items()):
+        assert type(back(view)) is type(view) and back(view) != list(view)
+
+
 def test_value_types_that_come_back_simpler():
     got = back(collections.defaultdict(list, {1: [2]}))
-    assert type(got) is collections.defaultdict and got == {1: [2]} and got.default_factory is None
-    assert back({1: 2}.keys()) == [1] and back({1: 2}.items()) == [(1, 2)]
+    assert type(got) is collections.defaultdict and got == {1: [2]} and got.default_factory is list
+    assert got[3] == []
+    assert back(collections.defaultdict(lambda: 7, {1: 2})).default_factory is None
 
 
 class Int(int):

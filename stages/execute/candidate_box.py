@@ -12,6 +12,8 @@ from stages.execute.sandbox import Box, SandboxFailed
 START_SECONDS = 60  # for a sandbox to come up on a machine that is busy
 END_SECONDS = 1.0  # for a process to end after its channel closed
 POLL_SECONDS = 0.1  # between looks at memory
+# What our code inside says of a program that does not load; the program can write there too, and would say "passed".
+LOAD_KINDS = ("syntax_error", "memory_limit", "early_exit", "runtime_error", "missing_entry_point")
 
 
 def wait_until_ready(box: Box) -> None:
@@ -59,7 +61,7 @@ class CandidateBox:
             raise end if end.kind == "timeout" else EndedForAll(end.kind, end.message, end.cpu) from None
         if loaded.get("loaded") is True:
             return
-        if isinstance(loaded.get("failed"), str) and isinstance(loaded.get("message"), str):
+        if loaded.get("failed") in LOAD_KINDS and isinstance(loaded.get("message"), str):
             raise EndedForAll(loaded["failed"], loaded["message"])
         raise EndedForAll("protocol_error", "the program wrote into its own channel")
 

@@ -3,6 +3,8 @@
 import os
 import signal
 
+MAX_SECONDS = 1e6  # of CPU time that a message may speak of
+
 
 class Ended(Exception):
     """The candidate's process is gone, or past its limits: the kind and message of the failure."""
@@ -46,6 +48,6 @@ def how_it_ended(status: int, cpu: float, limit: float) -> Ended:
 def status_and_cpu(answer: dict) -> tuple[int, float] | None:
     """Wait status and CPU seconds from a message about a process that ended; None where they are none."""
     status, cpu = answer.get("ended"), answer.get("cpu")
-    if type(status) is not int or type(cpu) not in (int, float):
+    if type(status) is not int or type(cpu) not in (int, float) or not 0 <= cpu < MAX_SECONDS:
         return None
-    return status & 0xFFFF, cpu
+    return status & 0xFFFF, float(cpu)

@@ -15,6 +15,7 @@ Run alone: no.
 
 import operator
 
+from operations import OPERATIONS
 from refusals import Refused
 from specials import BINARY, COMPARISONS, REFLECTED, SPECIALS
 
@@ -31,72 +32,87 @@ _LOCAL = {**{n: getattr(operator, n) for n in BINARY - {"pow", "divmod"}}, "pow"
 class Handle:
     """The common part; classes with the special methods of an object are made by :func:`handle_class`."""
 
-    __slots__ = ("__weakref__", "_id", "_label", "_peer")
-    _sort, _base, _specials = "object", "", frozenset()
+    __slots__ = ("__weakref__", "_murphy_id", "_murphy_label", "_murphy_peer", "_murphy_value")
+    _murphy_sort, _murphy_base, _murphy_specials = "object", "", frozenset()
 
     def __getattr__(self, name):
         if name.startswith("__") and name.endswith("__") and name not in _ASKED_DUNDERS:
-            if name == "__name__" and self._sort in ("function", "class"):
-                return self._label.rpartition(".")[2]
+            if name == "__name__" and self._murphy_sort in ("function", "class"):
+                return self._murphy_label.rpartition(".")[2]
             raise AttributeError(name)
-        peer = self._peer
+        peer = self._murphy_peer
         value = peer.request("getattr", self, name)
-        if isinstance(value, Handle) and value._sort in ("function", "class"):
-            object.__setattr__(value, "_label", name if self._sort == "module" else f"{self._label}.{name}")
-            if peer.trust == "strict" and self._sort == "object" and name in _BUILTIN_METHODS:
+        if isinstance(value, Handle) and value._murphy_sort in ("function", "class"):
+            object.__setattr__(
+                value, "_murphy_label", name if self._murphy_sort == "module" else f"{self._murphy_label}.{name}"
+            )
+            if peer.trust == "strict" and self._murphy_sort == "object" and name in _BUILTIN_METHODS:
                 return _Wary(value, name)
         return value
 
     def __setattr__(self, name, value):
-        self._peer.request("setattr", self, name, value)
+        self._murphy_peer.request("setattr", self, name, value)
 
     def __delattr__(self, name):
-        self._peer.request("delattr", self, name)
+        self._murphy_peer.request("delattr", self, name)
 
     def __dir__(self):
-        return self._peer.request("dir", self)
+        return self._murphy_peer.request("dir", self)
 
     def __instancecheck__(self, other):
-        return isinstance(other, Handle) and bool(self._peer.request("isinstance", other, self))
+        return isinstance(other, Handle) and bool(self._murphy_peer.request("isinstance", other, self))
 
     def __subclasscheck__(self, other):
-        return isinstance(other, Handle) and bool(self._peer.request("issubclass", other, self))
+        return isinstance(other, Handle) and bool(self._murphy_peer.request("issubclass", other, self))
 
     def __repr__(self):
-        if "repr" in self._specials:
-            return _text(self._peer.request("repr", self))
-        return f"<{self._label} object>" if self._sort == "object" else f"<{self._sort} {self._label}>"
+        if "repr" in self._murphy_specials:
+            return _text(self._murphy_peer.request("repr", self))
+        return (
+            f"<{self._murphy_label} object>"
+            if self._murphy_sort == "object"
+            else f"<{self._murphy_sort} {self._murphy_label}>"
+        )
 
     def __str__(self):
-        if "str" in self._specials:
-            return _text(self._peer.request("str", self))
+        if "str" in self._murphy_specials:
+            return _text(self._murphy_peer.request("str", self))
         return repr(self)
 
     def __format__(self, spec):
-        if self._base or "format" in self._specials:
-            return _text(self._peer.request("format", self, spec))
+        if self._murphy_base or "format" in self._murphy_specials:
+            return _text(self._murphy_peer.request("format", self, spec))
         return format(str(self), spec)
 
     def __bool__(self):
-        if self._base:
-            return bool(self._plain())
-        if "bool" in self._specials or "len" in self._specials:
-            return bool(self._peer.request("bool", self))
+        if self._murphy_base:
+            return bool(self._murphy_plain())
+        if "bool" in self._murphy_specials or "len" in self._murphy_specials:
+            return bool(self._murphy_peer.request("bool", self))
         return True
 
     def __hash__(self):
-        if self._base:
-            return hash(self._plain())
-        if "hash" in self._specials and self._peer.trust == "open":
-            return hash(self._peer.request("hash", self))
+        if self._murphy_base:
+            return hash(self._murphy_plain())
+        if "hash" in self._murphy_specials and self._murphy_peer.trust == "open":
+            return hash(self._murphy_peer.request("hash", self))
         return object.__hash__(self)
 
-    def _plain(self):
-        return self._peer.request("base", self)
+    def _murphy_plain(self):
+        """The built-in part. Asked once where it cannot change, and where nothing may change it: no two answers."""
+        try:
+            return object.__getattribute__(self, "_murphy_value")
+        except AttributeError:
+            value = self._murphy_peer.request("base", self)
+        if isinstance(value, Handle):
+            self._murphy_refuse("used")
+        if self._murphy_peer.trust == "strict" or self._murphy_base not in ("list", "dict", "set", "bytearray"):
+            object.__setattr__(self, "_murphy_value", value)
+        return value
 
-    def _refuse(self, what):
-        text = f"{what} an object of the solution's own class {self._label}; return built-in values"
-        raise self._peer.refused(Refused("unsupported_value", text))
+    def _murphy_refuse(self, what):
+        text = f"{what} an object of the solution's own class {self._murphy_label}; return built-in values"
+        raise self._murphy_peer.refused(Refused("unsupported_value", text))
 
 
 def _text(value):
@@ -119,21 +135,21 @@ class _Wary:
 
     def __call__(self, *args, **kwargs):
         if args or kwargs:
-            owner, _, _ = self._handle._label.rpartition(".")
+            owner, _, _ = self._handle._murphy_label.rpartition(".")
             text = f".{self._name}(...) of an object of the solution's own class {owner}; return built-in values"
-            raise self._handle._peer.refused(Refused("unsupported_value", text))
+            raise self._handle._murphy_peer.refused(Refused("unsupported_value", text))
         return self._handle()
 
 
 def _call(self, *args, **kwargs):
-    peer = self._peer
+    peer = self._murphy_peer
     result = peer.request("call", self, args, kwargs)
     if peer.takes_arguments:
         result, after = _split(result)
         for old, new in zip(args, after, strict=True):
             _put_back(old, new)
     if peer.on_call:
-        peer.on_call(self._label, args, kwargs, result)
+        peer.on_call(self._murphy_label, args, kwargs, result)
     return result
 
 
@@ -171,13 +187,15 @@ def _put_back(old, new):
 
 def _binary(name, reflected):
     def method(self, other):
-        if self._base:
-            mine = self._plain()
-            theirs = other._plain() if isinstance(other, Handle) and other._base else other
+        if self._murphy_base:
+            mine = self._murphy_plain()
+            theirs = other._murphy_plain() if isinstance(other, Handle) and other._murphy_base else other
             return _LOCAL[name](theirs, mine) if reflected else _LOCAL[name](mine, theirs)
-        if self._peer.trust == "strict" and not isinstance(other, Handle):
-            self._refuse("calculated with")
-        return self._peer.request(name, other, self) if reflected else self._peer.request(name, self, other)
+        if self._murphy_peer.trust == "strict" and not isinstance(other, Handle):
+            self._murphy_refuse("calculated with")
+        return (
+            self._murphy_peer.request(name, other, self) if reflected else self._murphy_peer.request(name, self, other)
+        )
 
     return method
 
@@ -186,48 +204,54 @@ def _comparison(name):
     local = getattr(operator, name)
 
     def method(self, other):
-        if self._base:
-            theirs = other._plain() if isinstance(other, Handle) and other._base else other
-            return local(self._plain(), theirs)
-        if self._peer.trust == "open":
-            return self._peer.request(name, self, other)
-        known = self._sort != "object" or other is None or (isinstance(other, Handle) and "eq" not in self._specials)
+        if self._murphy_base:
+            theirs = other._murphy_plain() if isinstance(other, Handle) and other._murphy_base else other
+            return local(self._murphy_plain(), theirs)
+        if self._murphy_peer.trust == "open":
+            return self._murphy_peer.request(name, self, other)
+        known = (
+            self._murphy_sort != "object"
+            or other is None
+            or (isinstance(other, Handle) and "eq" not in self._murphy_specials)
+        )
         if name in ("eq", "ne") and known:  # equal only if it is the same; the other end is not asked
             return (self is other) == (name == "eq")
-        self._refuse("compared")
+        self._murphy_refuse("compared")
 
     return method
 
 
 def _unary(name):
     def method(self, *args):
-        return self._peer.request(name, self, *args)
+        if self._murphy_base and self._murphy_peer.trust == "strict":
+            return OPERATIONS[name](self._murphy_plain(), *args)
+        return self._murphy_peer.request(name, self, *args)
 
     return method
 
 
 def _iter(self):
-    if self._base:
-        return iter(self._plain())
-    return self._peer.request("iter", self)
+    if self._murphy_base:
+        return iter(self._murphy_plain())
+    return self._murphy_peer.request("iter", self)
 
 
 def _contains(self, item):
-    if self._base:
-        return item in self._plain()
-    if self._peer.trust == "strict":
-        if "iter" in self._specials:
+    if self._murphy_base:
+        return item in self._murphy_plain()
+    if self._murphy_peer.trust == "strict":
+        if "iter" in self._murphy_specials:
             return any(item is x or item == x for x in iter(self))
-        self._refuse("looked into")
-    return bool(self._peer.request("contains", self, item))
+        self._murphy_refuse("looked into")
+    return bool(self._murphy_peer.request("contains", self, item))
 
 
 def _exit(self, kind, error, trace):
-    return self._peer.request("exit", self, kind, error, None)
+    return self._murphy_peer.request("exit", self, kind, error, None)
 
 
 def _next(self):
-    return self._peer.request("next", self)
+    return self._murphy_peer.request("next", self)
 
 
 def _own_iter(self):
@@ -262,8 +286,8 @@ def handle_class(name, sort, specials, base):
     key = (name, sort, specials, base)
     if key not in _made:
         body = _methods(sort, set(specials), base)
-        body |= {"__slots__": (), "__hash__": Handle.__hash__, "_sort": sort, "_base": base}
-        body["_specials"] = frozenset(specials)
+        body |= {"__slots__": (), "__hash__": Handle.__hash__, "_murphy_sort": sort, "_murphy_base": base}
+        body["_murphy_specials"] = frozenset(specials)
         label = name if sort == "object" and name.isidentifier() else "Handle"
         _made[key] = type(label, (Handle,), body)
     return _made[key]

@@ -9,6 +9,11 @@ import uuid
 from refusals import Malformed
 
 
+def _factory(factory):
+    """What makes a defaultdict's values, if that is a built-in type; else a missing key is an error."""
+    return factory if factory in (int, float, bool, str, list, dict, set, tuple) else None
+
+
 def _parts_of_timezone(value):
     return (value.utcoffset(None).total_seconds(),)
 
@@ -17,7 +22,7 @@ def _parts_of_timezone(value):
 PARTS = {
     collections.Counter: ("Counter", lambda v: (list(dict.items(v)),)),
     collections.OrderedDict: ("OrderedDict", lambda v: (list(v.items()),)),
-    collections.defaultdict: ("defaultdict", lambda v: (list(v.items()),)),
+    collections.defaultdict: ("defaultdict", lambda v: (_factory(v.default_factory), list(v.items()))),
     collections.deque: ("deque", lambda v: (list(v), v.maxlen)),
     range: ("range", lambda v: (v.start, v.stop, v.step)),
     slice: ("slice", lambda v: (v.start, v.stop, v.step)),
@@ -33,9 +38,9 @@ PARTS = {
     ),
     datetime.time: ("time", lambda v: (v.hour, v.minute, v.second, v.microsecond, v.tzinfo, v.fold)),
     uuid.UUID: ("UUID", lambda v: (v.bytes,)),
-    type({}.keys()): ("list", lambda v: (list(v),)),
-    type({}.values()): ("list", lambda v: (list(v),)),
-    type({}.items()): ("list", lambda v: (list(v),)),
+    type({}.keys()): ("keys", lambda v: (list(v),)),
+    type({}.values()): ("values", lambda v: (list(v),)),
+    type({}.items()): ("items", lambda v: (list(v),)),
 }
 
 
@@ -75,7 +80,7 @@ BUILD = {
     "ndarray": _array,
     "Counter": lambda items: collections.Counter(dict(_pairs(items))),
     "OrderedDict": lambda items: collections.OrderedDict(_pairs(items)),
-    "defaultdict": lambda items: collections.defaultdict(None, _pairs(items)),
+    "defaultdict": lambda factory, items: collections.defaultdict(_factory(factory), _pairs(items)),
     "deque": lambda items, maxlen: collections.deque(_of_type(items, list), _of_type(maxlen, int, type(None))),
     "range": lambda a, b, c: range(_int_limited(a), _int_limited(b), _int_limited(c)),
     "slice": lambda a, b, c: slice(a, b, c),
@@ -88,5 +93,7 @@ BUILD = {
     "datetime": lambda *p: datetime.datetime(*p[:7], _timezone_or_none(p[7]), fold=p[8]),
     "time": lambda *p: datetime.time(*p[:4], _timezone_or_none(p[4]), fold=p[5]),
     "UUID": lambda data: uuid.UUID(bytes=_of_type(data, bytes)),
-    "list": lambda items: _of_type(items, list),
+    "keys": lambda keys: dict.fromkeys(_of_type(keys, list)).keys(),
+    "values": lambda values: dict(enumerate(_of_type(values, list))).values(),
+    "items": lambda items: dict(_pairs(items)).items(),
 }

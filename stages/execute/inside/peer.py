@@ -129,6 +129,10 @@ class Peer(References):
         if operation not in OPERATIONS:
             raise codec.Malformed("an unknown operation")
         if self._allow is not None:
+            # Only what this end handed over: else the other end builds and takes apart whatever it likes here, with
+            # types and functions that cross by name.
+            if not operands or not self._handed_over(operands[0]):
+                raise TypeError("this is no object of the tests")
             self._allow(operation, operands)
         result = OPERATIONS[operation](*operands)
         if self.returns_arguments and operation == "call":

@@ -45,8 +45,8 @@ class References:
     # ---- values that stay where they are
 
     def _reference_to(self, value):
-        if isinstance(value, Handle) and value._peer is self:
-            return "ref", b"r" + _REF.pack(b"p", value._id)
+        if isinstance(value, Handle) and value._murphy_peer is self:
+            return "ref", b"r" + _REF.pack(b"p", value._murphy_id)
         if isinstance(value, type) and value in self._class_ids:
             return "ref", b"r" + _REF.pack(b"p", self._class_ids[value])
         module = getattr(type(value), "__module__", None)
@@ -70,6 +70,11 @@ class References:
             self._export_of[id(value)] = number
             self._fresh.append((number, *self._describe(value)))
         return number
+
+    def _handed_over(self, value):
+        """Whether `value` is an object that the other end was given a reference to."""
+        number = self._export_of.get(id(value))
+        return number is not None and self._exports.get(number) is value
 
     def _describe(self, value):
         """(sort, name, specials, base, lineage) of an object, for the handle at the other end."""
@@ -146,7 +151,7 @@ class References:
                     raise codec.Malformed("an exception without a class")
                 continue
             handle = object.__new__(handle_class(name, sort, specials, base))
-            for key, value in (("_peer", self), ("_id", number), ("_label", name)):
+            for key, value in (("_murphy_peer", self), ("_murphy_id", number), ("_murphy_label", name)):
                 object.__setattr__(handle, key, value)
             self._handles[number] = handle
 
@@ -164,14 +169,15 @@ class References:
                 return found
             return self._class_from(rest)
         if number not in self._classes:
+            name = name if name.isidentifier() else "Error"
             bases = [self._class_from(rest[i:]) for i in range(max(1, len(rest)))]
             first = bases[0]
             more = [b for b in bases if not issubclass(first, b) and issubclass(b, Exception)][:1]
             body = {"__init__": lambda self, *args: None, "__str__": _text_of, "__module__": "solution"}
             try:
-                made = type(name or "Error", (first, *more), body)
+                made = type(name, (first, *more), body)
             except TypeError:
-                made = type(name or "Error", (first,), body)
+                made = type(name, (first,), body)
             self._classes[number], self._class_ids[made] = made, number
         return self._classes[number]
 

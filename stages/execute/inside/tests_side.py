@@ -84,8 +84,8 @@ def of_candidate(end, task, name):
         end.missing = name
         raise NotDefined(name) from None
     if isinstance(value, handles.Handle):
-        object.__setattr__(value, "_label", name)
-        if value._sort == "class" and task["objects"] is not False:
+        object.__setattr__(value, "_murphy_label", name)
+        if value._murphy_sort == "class" and task["objects"] is not False:
             end.trust = "named"
     elif isinstance(value, type) and task["objects"] is not False:
         end.trust = "named"
