@@ -36,9 +36,9 @@ class Handle:
     _murphy_sort, _murphy_base, _murphy_specials = "object", "", frozenset()
 
     def __getattr__(self, name):
+        if name == "__name__" and self._murphy_sort in ("function", "class"):
+            return self._murphy_label.rpartition(".")[2]
         if name.startswith("__") and name.endswith("__") and name not in _ASKED_DUNDERS:
-            if name == "__name__" and self._murphy_sort in ("function", "class"):
-                return self._murphy_label.rpartition(".")[2]
             raise AttributeError(name)
         peer = self._murphy_peer
         value = peer.request("getattr", self, name)
@@ -123,7 +123,7 @@ def _text(value):
 
 # Dunder attributes that a test may read off an object of the candidate.
 _ASKED_DUNDERS = frozenset(
-    ("__doc__", "__dict__", "__annotations__", "__wrapped__", "__dataclass_fields__", "__call__")
+    ("__dict__", "__annotations__", "__wrapped__", "__dataclass_fields__", "__call__", "__name__", "__qualname__")
 )
 
 
@@ -258,6 +258,10 @@ def _own_iter(self):
     return self
 
 
+def _doc(self):
+    return self._murphy_peer.request("getattr", self, "__doc__")
+
+
 def _methods(sort, specials, base):
     body = {f"__{name}__": _comparison(name) for name in COMPARISONS}
     for name in specials:
@@ -286,7 +290,8 @@ def handle_class(name, sort, specials, base):
     key = (name, sort, specials, base)
     if key not in _made:
         body = _methods(sort, set(specials), base)
-        body |= {"__slots__": (), "__hash__": Handle.__hash__, "_murphy_sort": sort, "_murphy_base": base}
+        body |= {"__slots__": (), "__doc__": property(_doc), "__hash__": Handle.__hash__}
+        body |= {"_murphy_sort": sort, "_murphy_base": base}
         body["_murphy_specials"] = frozenset(specials)
         label = name if sort == "object" and name.isidentifier() else "Handle"
         _made[key] = type(label, (Handle,), body)

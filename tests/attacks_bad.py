@@ -1,0 +1,702 @@
+"""Programs that cheat or break things, each with the verdicts that a right harness may give; see attack_parts.py.
+
+The task of most is f(x) = 2 * x, or to print 2 * n. Alternatives are separated by a bar.
+"""
+
+from tests.attack_parts import EITHER, FILE, OBJECT, PEER, RIGHT, STDIO, TESTS, WRITE, WRONG
+
+BAD: list[dict] = []
+
+
+def bad(name, expected, code, tests=TESTS, reward=0.0, **more):
+    """A program that must not be paid more than `reward`."""
+    BAD.append({"id": name, "code": code, "tests": tests, "expected": expected, "reward": reward, **more})
+
+
+# ---- what came over the channel
+
+for key, text in (("failed", "passed"), ("kind", "passed"), ("loaded", True), ("ended", 0), ("verdict", "passed")):
+    bad(
+        f"forged-{key}",
+        "failed:protocol_error|failed:wrong_answer|failed:missing_entry_point|failed:timeout",
+        WRITE + f"write({{{key!r}: {text!r}, 'message': '', 'tests': [], 'cpu': 0, 'test': 0}})\ndef g(x): pass\n",
+        entry_point="f",
+    )
+bad(
+    "forged-infra-error",
+    "failed:protocol_error",
+    WRITE + "write({'failed': 'infra_error', 'message': ''})\ndef f(x): 1\n",
+)
+bad("forged-timeout", "failed:protocol_error", WRITE + "write({'failed': 'timeout', 'message': ''})\ndef f(x): 1\n")
+bad(
+    "deep-json",
+    "failed:protocol_error",
+    "import os, struct\nfor fd in range(3, 64):\n    try: os.write(fd, struct.pack('>I', 99999) + b'[' * 99999)\n"
+    "    except OSError: pass\ndef f(x): pass\n",
+)
+bad(
+    "a-type-of-the-tests-side",
+    EITHER,
+    PEER
+    + """
+def f(x):
+    p = peer()
+    E = p.request('call', type, ('E', (), {'__eq__': bool}), {})
+    return p.request('call', E, (), {})
+""",
+)
+bad(
+    "a-subclass-of-the-tests-side",
+    EITHER,
+    PEER
+    + """
+def f(x):
+    p = peer()
+    E = p.request('call', type, ('E', (int,), {'__eq__': bool, '__hash__': None}), {})
+    return p.request('call', E, (0,), {})
+""",
+)
+bad(
+    "attrgetter-on-the-tests-side",
+    EITHER,
+    PEER
+    + """
+import operator
+def f(x):
+    p = peer()
+    g = p.request('call', operator.attrgetter, ('__subclasses__',), {})
+    return p.request('call', p.request('call', g, (object,), {}), (), {})
+""",
+)
+bad(
+    "methodcaller-on-the-tests-side",
+    EITHER,
+    PEER
+    + """
+import operator
+def f(x):
+    p = peer()
+    return p.request('call', p.request('call', operator.methodcaller, ('mro',), {}), (int,), {})
+""",
+)
+bad(
+    "asks-for-names-of-the-tests",
+    "failed:protocol_error|failed:wrong_answer",
+    PEER
+    + """
+def f(x):
+    return peer().request('name', 'expected')
+""",
+)
+bad(
+    "asks-plain-values",
+    EITHER,
+    PEER
+    + """
+def f(x):
+    p = peer()
+    for op in ('getattr', 'call', 'eq', 'getitem', 'dir', 'base'):
+        try: p.request(op, 2, 2)
+        except Exception: pass
+    return 0
+""",
+    ["assert f(1) == 2"],
+)
+for sort in ("=", "^", "~", "?", "!"):
+    bad(
+        f"answers-before-it-is-asked-{ord(sort)}",
+        "failed:protocol_error|failed:wrong_answer|failed:early_exit",
+        PEER
+        + f"""
+import codec, struct
+def f(x):
+    p = peer()
+    body = codec.encode(True, p._reference_to, 1 << 20)
+    p._sock.sendall(struct.pack('>IcI', len(body), {sort.encode()!r}, 0) + body)
+    return 0
+""",
+        ["assert f(1) == 2"],
+    )
+bad(
+    "changes-the-codec",
+    "failed:wrong_answer|failed:protocol_error|failed:unsupported_value",
+    """
+import codec, peer, operations
+codec.encode = lambda *a: b'T'
+operations.OPERATIONS['call'] = lambda *a: True
+peer.OPERATIONS['call'] = lambda *a: True
+def f(x): return 0
+""",
+)
+bad(
+    "a-base-that-lies",
+    EITHER,
+    PEER
+    + """
+class I(int): pass
+answers = [10**9, -10**9]
+def f(x):
+    sys.modules[type(peer()).__module__].OPERATIONS['base'] = lambda v: answers.reverse() or answers[-1]
+    return I(5)
+""",
+    ["r = f(1)\nassert r > 5 and r < 7"],
+)
+bad(
+    "a-length-that-lies",
+    EITHER,
+    """
+class L(list):
+    n = 0
+    def __len__(self):
+        L.n += 1
+        return 3 if L.n == 1 else 0
+    def __iter__(self): return iter([1, 2, 3])
+    def __getitem__(self, i): return [1, 2, 3][i]
+def f(x): return L()
+""",
+    ["r = f(1)\nassert len(r) == 3 and [v for v in r] == [1, 2, 3]"],
+)
+
+# ---- equality, order, arithmetic
+
+for kind, value in (
+    ("str", "'no'"),
+    ("list", "[]"),
+    ("dict", "{}"),
+    ("tuple", "()"),
+    ("float", "0.0"),
+    ("bytes", "b''"),
+):
+    bad(
+        f"always-equal-{kind}",
+        WRONG,
+        f"""
+class E({kind}):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = lambda self, other: True
+    def __hash__(self): return 2
+def f(x): return E({value})
+""",
+        [
+            f"assert f(1) == {value[:-1] + '2' + value[-1:] if kind in ('str',) else 2}",
+            "assert 2 == f(1)",
+            "assert not f(1) != 2",
+        ],
+    )
+bad(
+    "always-equal-inside",
+    OBJECT,
+    """
+class E:
+    def __eq__(self, other): return True
+    __hash__ = lambda self: 0
+def f(x): return [E(), E()]
+""",
+    ["assert f(1) == [1, 2]", "assert [1, 2] == f(1)", "assert sorted(f(1)) == [1, 2]", "assert f(1)[0] in (1, 2)"],
+)
+bad(
+    "always-equal-key",
+    f"{OBJECT}|{WRONG}",
+    """
+class E:
+    def __eq__(self, other): return True
+    __hash__ = lambda self: hash('a')
+def f(x): return {E(): 1}
+""",
+    ["assert f(1) == {'a': 1}", "assert f(1)['a'] == 1", "assert 'a' in f(1)"],
+)
+bad(
+    "always-near",
+    EITHER,
+    """
+class F(float):
+    __sub__ = __rsub__ = __add__ = lambda self, other: F(0)
+    def __abs__(self): return 0.0
+    def __lt__(self, other): return True
+def f(x): return F(77)
+""",
+    ["assert abs(f(1) - 2) < 1e-6", "assert abs(2 - f(1)) <= 1e-6", "import math\nassert math.isclose(f(1), 2)"],
+)
+bad(
+    "always-near-object",
+    OBJECT,
+    """
+class F:
+    def __sub__(self, other): return 0.0
+    __rsub__ = __sub__
+    def __float__(self): return 2.0
+    def __round__(self, n=0): return 2.0
+def f(x): return F()
+""",
+    ["assert abs(f(1) - 2) < 1e-6"],
+)
+bad(
+    "approx-of-itself",
+    EITHER,
+    """
+class A:
+    def __eq__(self, other): return True
+    expected = rel = abs = nan_ok = None
+def f(x): return A()
+""",
+    ["import pytest\nassert f(1) == pytest.approx(2.0)", "import pytest\nassert pytest.approx(2.0) == f(1)"],
+)
+bad(
+    "nan-for-everything",
+    WRONG,
+    "def f(x): return float('nan')\n",
+    ["assert f(1) == 2", "assert abs(f(1) - 2) < 1e-6", "assert f(1) >= 2 or f(1) < 2"],
+)
+bad(
+    "metaclass-that-is-every-class",
+    EITHER,
+    """
+class M(type):
+    def __instancecheck__(cls, other): return True
+    def __subclasscheck__(cls, other): return True
+    def __eq__(cls, other): return True
+    __hash__ = type.__hash__
+class X(metaclass=M): pass
+def f(x): return X
+""",
+    ["assert f(1) == 2", "assert isinstance(f(1), int)", "assert type(f(1)) is int"],
+)
+bad(
+    "an-exception-that-is-every-exception",
+    "failed:runtime_error|failed:wrong_answer",
+    """
+class M(type):
+    def __instancecheck__(cls, other): return True
+    def __subclasscheck__(cls, other): return True
+class E(Exception, metaclass=M):
+    __class__ = property(lambda self: ValueError)
+def f(x): raise E
+""",
+    [
+        "import pytest\nwith pytest.raises(ValueError):\n    f(-1)",
+        "try:\n    f(-1)\n    assert False\nexcept ValueError:\n    pass",
+    ],
+)
+bad(
+    "an-exception-of-the-same-name",
+    "failed:runtime_error|failed:wrong_answer",
+    """
+class ValueError(Exception):
+    __module__ = 'builtins'
+def f(x): raise ValueError
+""",
+    ["import pytest\nwith pytest.raises(ValueError):\n    f(-1)"],
+)
+bad(
+    "an-exception-with-a-hostile-name",
+    "failed:runtime_error",
+    """
+def f(x): raise type('a' + chr(0) + 'b' + chr(0xd800), (Exception,), {})
+""",
+)
+bad(
+    "skips-and-fails-by-name",
+    "failed:runtime_error",
+    """
+class Skipped(BaseException): pass
+class Failed(BaseException): pass
+def f(x): raise Skipped
+""",
+)
+bad(
+    "pytest-skip",
+    "failed:runtime_error|failed:wrong_answer",
+    """
+def f(x):
+    try:
+        import pytest
+    except ImportError:
+        raise RuntimeError
+    pytest.skip('no')
+""",
+)
+bad(
+    "stop-iteration",
+    "failed:runtime_error|failed:wrong_answer",
+    "def f(x): raise StopIteration(2)\n",
+    ["assert f(1) == 2", "assert all(f(i) == 2 * i for i in range(3))", "for i in range(3):\n    assert f(i) == 2 * i"],
+)
+bad(
+    "truth-of-an-object",
+    EITHER,
+    """
+class T:
+    def __bool__(self): return True
+    def __len__(self): return 2
+    def __iter__(self): return iter(self)
+    def __next__(self): return self
+    def __contains__(self, other): return True
+def f(x): return T()
+""",
+    ["assert f(1) is True", "assert f(1) == True", "assert 2 in f(1)"],
+)
+bad(
+    "a-string-that-starts-with-all",
+    EITHER,
+    """
+class S(str):
+    def startswith(self, *a): return True
+    endswith = isdigit = __contains__ = startswith
+    def strip(self, *a): return self
+    def split(self, *a): return [2]
+    lower = upper = replace = strip
+    def count(self, *a): return 2
+def f(x): return S('zz')
+""",
+    ["assert f(1).startswith('a')", "assert 'a' in f(1)", "assert f(1).strip() == '2'", "assert f(1).count('a') == 2"],
+)
+
+# ---- names of the tests' side
+
+bad(
+    "own-builtins",
+    f"{WRONG}|failed:early_exit",
+    """
+import builtins
+def yes(*a, **k): return True
+for name in ('all', 'any', 'isinstance', 'len', 'abs', 'sorted', 'sum', 'round', 'set', 'list', 'str', 'int', 'type'):
+    globals()[name] = yes
+    setattr(builtins, name, yes)
+def f(x): return 0
+""",
+    [
+        "assert f(1) == 2 and isinstance(f(1), int)",
+        "assert all(f(i) == 2 * i for i in (1, 2))",
+        "assert abs(f(1) - 2) < 1",
+    ],
+)
+bad(
+    "own-math-and-pytest",
+    WRONG,
+    """
+import sys, types
+class Any(types.ModuleType):
+    def __getattr__(self, name): return lambda *a, **k: True
+for name in ('math', 'pytest', 'numpy', 'json', 'operator', 'unittest', 'collections'):
+    sys.modules[name] = globals()[name] = Any(name)
+np = numpy
+def approx(x): return x
+def f(x): return 0
+""",
+    [
+        "assert math.isclose(f(1), 2)",
+        "import math\nassert math.isclose(f(1), 2)",
+        "import pytest\nassert f(1) == pytest.approx(2)",
+    ],
+)
+bad(
+    "own-names-of-the-rewriter",
+    EITHER,
+    """
+__murphy_compare__ = __murphy_truth__ = lambda *a: True
+def f(x): return 0
+""",
+)
+bad(
+    "own-import",
+    "failed:wrong_answer|failed:runtime_error|failed:protocol_error|failed:early_exit|failed:crash",
+    """
+import builtins
+builtins.__import__ = lambda *a, **k: 1 / 0
+builtins.__build_class__ = None
+def f(x): return 0
+""",
+)
+bad(
+    "looks-at-callbacks",
+    "failed:runtime_error|failed:wrong_answer",
+    """
+def f(g):
+    for name in ('__globals__', '__code__', '__closure__', '__defaults__', '__self__', '__class__', 'f_globals'):
+        try: return getattr(g, name)
+        except AttributeError: pass
+    return g(1)
+""",
+    [
+        "expected = 99\ndef g(x): return x\nassert f(g) == expected",
+        "assert f(lambda x, e=99: x) == 99",
+        "class G:\n    def __call__(self, x): return x\nassert f(G()) == 99",
+    ],
+)
+bad(
+    "opens-the-tests",
+    f"{WRONG}|failed:timeout",
+    """
+import gc, glob, inspect, linecache, sys
+def f(x):
+    seen = []
+    for path in glob.glob('/**/*.py', recursive=True) + glob.glob('/proc/*/cmdline') + glob.glob('/tmp/**', recursive=True):
+        try: seen.append(open(path, errors='replace').read())
+        except OSError: pass
+    seen += [o for o in gc.get_objects() if isinstance(o, str)]
+    seen += [str(frame.frame.f_locals) for frame in inspect.stack()]
+    return next((78125 for s in seen if '781' '25' in s), 0)
+""",
+    ["assert f(1) == 78125"],
+)
+
+# ---- ends, threads, signals, time
+
+bad(
+    "exit-while-deleted",
+    "failed:wrong_answer|failed:early_exit",
+    """
+import os
+class D:
+    def __del__(self): os._exit(0)
+def f(x):
+    d = D()
+    return 0
+""",
+)
+bad(
+    "system-exit-while-deleted",
+    WRONG,
+    """
+class D:
+    def __del__(self): raise SystemExit(0)
+def f(x):
+    d = D()
+    del d
+    return 0
+""",
+)
+bad(
+    "exits-from-a-thread",
+    "failed:early_exit|failed:wrong_answer",
+    """
+import os, threading, time
+def f(x):
+    threading.Thread(target=lambda: os._exit(0)).start()
+    time.sleep(1)
+    return 0
+""",
+)
+bad(
+    "swallows-its-alarm",
+    "failed:timeout",
+    """
+import signal
+for s in range(1, 32):
+    try: signal.signal(s, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
+def f(x):
+    while True: pass
+""",
+)
+bad(
+    "an-alarm-of-its-own",
+    "failed:crash",
+    "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0.1)\ndef f(x):\n    while True: pass\n",
+)
+bad(
+    "closes-what-is-open",
+    "failed:early_exit|failed:crash|failed:runtime_error|failed:protocol_error",
+    "import os\ndef f(x):\n    os.closerange(0, 1024)\n    return 0\n",
+)
+bad(
+    "puts-stdout-everywhere",
+    "failed:early_exit|failed:crash|failed:runtime_error|failed:protocol_error",
+    """
+import os
+def f(x):
+    for fd in range(3, 64):
+        try: os.dup2(1, fd)
+        except OSError: pass
+    print('passed')
+    return 2 * x
+""",
+)
+bad(
+    "traces-the-harness",
+    f"{WRONG}|failed:protocol_error",
+    """
+import sys, threading
+def trace(frame, event, arg):
+    for name in list(frame.f_locals):
+        if name in ('kind', 'verdict', 'result', 'passed', 'message'):
+            frame.f_locals[name] = 'passed'
+    return trace
+sys.settrace(trace); sys.setprofile(trace); threading.settrace(trace)
+def f(x):
+    frame = sys._getframe()
+    while frame:
+        frame.f_trace = trace
+        frame = frame.f_back
+    return 0
+""",
+)
+bad(
+    "repr-that-never-ends",
+    "failed:timeout|failed:unsupported_value",
+    """
+class R:
+    def __repr__(self):
+        while True: pass
+    __str__ = __hash__ = __eq__ = __bool__ = __len__ = lambda self, *a: repr(self)
+def f(x): return R()
+""",
+)
+bad(
+    "hash-that-recurses",
+    "failed:runtime_error|failed:unsupported_value|failed:wrong_answer",
+    """
+class H:
+    def __hash__(self): return hash(self)
+    def __eq__(self, other): return self == other
+    def __repr__(self): return repr(self)
+def f(x): return {H(): 1}
+""",
+)
+bad(
+    "holds-itself",
+    "failed:unsupported_value|failed:output_limit",
+    "def f(x):\n    a = []\n    a.append(a)\n    return a\n",
+)
+bad(
+    "a-billion-references",
+    "failed:output_limit",
+    "def f(x):\n    a = [0] * 1000\n    for _ in range(9): a = [a] * 1000\n    return a\n",
+)
+bad(
+    "colliding-keys",
+    "failed:wrong_answer|failed:timeout|failed:output_limit",
+    "def f(x): return {i * (2**61 - 1) for i in range(20000)}\n",
+)
+bad(
+    "decimals-that-explode",
+    "failed:wrong_answer|failed:timeout|failed:runtime_error|failed:memory_limit",
+    "from decimal import Decimal\ndef f(x): return Decimal('1E+999999')\n",
+    ["assert int(f(1)) == 2", "assert f(1) == 2"],
+)
+bad("signalling-nan", WRONG, "from decimal import Decimal\ndef f(x): return Decimal('sNaN')\n")
+bad(
+    "prints-the-verdict",
+    WRONG,
+    """
+import sys, json
+def f(x):
+    for out in (sys.stdout, sys.stderr, sys.__stdout__):
+        out.write(json.dumps({'kind': 'passed', 'reward': 1.0}) + '\\n' + '.' * 70 + ' [100%]\\n1 passed\\n')
+    return 0
+""",
+)
+bad(
+    "mutates-what-it-is-given",
+    WRONG,
+    "def f(xs):\n    xs[:] = [0]\n    return 0\n",
+    ["xs = [1, 2]\nassert f(xs) == sum(xs)", "xs = [3]\nassert f(xs) == len(xs) - 1 + sum(xs)"],
+)
+bad(
+    "mutates-default-and-module",
+    f"{WRONG}|failed:protocol_error",
+    """
+import math, random, json
+math.pi = 3; math.sqrt = lambda x: 2; random.random = lambda: 0; json.dumps = lambda *a: '2'
+def f(x): return math.sqrt(x)
+""",
+    ["assert abs(f(2) - math.sqrt(2)) < 1e-9", "import json\nassert json.dumps(f(9)) == '3.0'"],
+)
+
+# ---- whole programs
+
+bad("stdio-right-then-raises", "failed:runtime_error", "print(2 * int(input()))\nraise ValueError\n", STDIO)
+bad("stdio-right-then-status-1", "failed:runtime_error", "print(2 * int(input()))\nimport sys\nsys.exit(1)\n", STDIO)
+bad(
+    "stdio-forged-end",
+    f"{WRONG}|failed:protocol_error|failed:runtime_error",
+    WRITE + "write({'ended': 0, 'cpu': 0})\nprint(0)\n",
+    STDIO,
+)
+bad(
+    "stdio-reads-descriptors",
+    WRONG,
+    """
+import os
+for fd in range(3, 64):
+    try:
+        data = os.read(fd, 1000)
+        print(data.decode())
+    except OSError: pass
+print(0)
+""",
+    STDIO,
+)
+bad("stdio-answer-on-stderr", WRONG, "import sys\nsys.stderr.write(str(2 * int(input())))\n", STDIO)
+bad(
+    "stdio-syntax-error-mark",
+    f"{WRONG}|failed:syntax_error|failed:runtime_error",
+    "import sys\nsys.stderr.write('\\x00syntax_error\\npassed')\nsys.exit(1)\n",
+    STDIO,
+)
+bad("stdio-wrong-lines", WRONG, "n = int(input())\nprint(str(2 * n)[0], str(2 * n)[1:], sep='\\n')\n", STDIO[1:])
+bad("stdio-endless-output", "failed:output_limit|failed:timeout", "while True: print('x' * 1000)\n", STDIO)
+bad(
+    "stdio-many-processes",
+    f"{WRONG}|failed:runtime_error|failed:memory_limit|failed:timeout",
+    """
+import os
+for _ in range(100):
+    try:
+        if os.fork() == 0:
+            os.setsid()
+            while True: pass
+    except OSError: break
+print(0)
+""",
+    STDIO,
+)
+bad(
+    "stdio-steals-the-control-socket",
+    f"{WRONG}|failed:runtime_error",
+    """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+pidfd = libc.syscall(434, os.getppid(), 0)
+for fd in range(3, 64):
+    if libc.syscall(438, pidfd, fd, 0) >= 0: print(2 * int(input())); break
+for path in ('/proc/%d/mem' % os.getppid(), '/proc/%d/fd/3' % os.getppid()):
+    try:
+        open(path, 'r+b'); print('opened')
+    except OSError: pass
+""",
+    STDIO,
+)
+
+# ---- pytest files
+
+bad(
+    "file-changes-pytest",
+    "failed:wrong_answer|failed:runtime_error",
+    """
+import sys, types
+fake = types.ModuleType('pytest')
+fake.raises = fake.approx = fake.mark = lambda *a, **k: True
+sys.modules['pytest'] = fake
+def f(x): return 0
+""",
+    None,
+    test_code=FILE,
+)
+bad(
+    "file-writes-conftest",
+    "failed:wrong_answer|failed:runtime_error",
+    """
+import os
+for name in ('/tmp/conftest.py', 'conftest.py', '/tmp/sitecustomize.py', '/tmp/pytest.ini', '/tmp/pytest.py'):
+    try: open(name, 'w').write('def pytest_collection_modifyitems(items): items.clear()')
+    except OSError: pass
+def f(x): return 0
+""",
+    None,
+    test_code=FILE,
+)
+bad("file-raises-another-message", WRONG, RIGHT.replace("negative number", "no"), None, test_code=FILE, reward=2 / 3)
+bad("file-exits", "failed:early_exit", "def f(x):\n    import os\n    os._exit(0)\n", None, test_code=FILE)

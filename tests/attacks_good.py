@@ -1,0 +1,432 @@
+"""Programs that look odd and are right; see attack_parts.py."""
+
+from tests.attack_parts import FILE, RIGHT, STDIO, TESTS
+
+GOOD: list[dict] = []
+
+
+def good(name, code, tests=TESTS, **more):
+    """A program that is right."""
+    GOOD.append({"id": name, "code": code, "tests": tests, "expected": "passed", "reward": 1.0, **more})
+
+
+# ---- odd, but right
+
+good(
+    "a-named-tuple",
+    """
+from collections import namedtuple
+P = namedtuple('P', 'a b')
+def f(x): return P(x, 2 * x)
+""",
+    [
+        "assert f(1) == (1, 2)",
+        "a, b = f(3)\nassert b == 6",
+        "assert f(2)[1] == 4 and len(f(2)) == 2",
+        "assert f(1).b == 2",
+    ],
+)
+good(
+    "enums-and-bools",
+    """
+import enum
+class E(enum.IntEnum):
+    TWO = 2
+def f(x): return E.TWO if x == 1 else 2 * x
+""",
+)
+good(
+    "subclasses-of-built-ins",
+    """
+class L(list):
+    def total(self): return sum(self)
+class D(dict):
+    def __missing__(self, key): return 0
+def f(x): return L([x, x]) if x else D(a=1)
+""",
+    [
+        "assert f(1) == [1, 1]",
+        "assert f(2)[0] == 2 and len(f(2)) == 2",
+        "assert f(0) == {'a': 1}",
+        "assert sorted(f(3)) == [3, 3]",
+        "assert [1, 1] == f(1)",
+        "assert sum(f(2)) == 4 and list(reversed(f(2))) == [2, 2]",
+        "assert 2 in f(2) and 3 not in f(2)",
+    ],
+)
+good(
+    "counters-and-deques",
+    """
+from collections import Counter, OrderedDict, defaultdict, deque
+def f(x):
+    d = defaultdict(list); d['a'].append(x)
+    return [Counter('aab'), OrderedDict(a=1), d, deque([x], maxlen=3)][x]
+""",
+    [
+        "assert f(0) == {'a': 2, 'b': 1} and f(0).most_common(1) == [('a', 2)]",
+        "assert f(1) == {'a': 1}",
+        "assert f(2) == {'a': [2]} and f(2)['z'] == []",
+        "from collections import deque\nassert f(3) == deque([3]) and f(3).maxlen == 3",
+    ],
+)
+good(
+    "views-and-ranges",
+    """
+def f(x): return [{1: 2}.keys(), {1: 2}.values(), {1: 2}.items(), range(3), zip([1], [2]), enumerate('a'), map(str, [1])][x]
+""",
+    [
+        "assert f(0) == {1} and set(f(0)) == {1}",
+        "assert list(f(1)) == [2] and sorted(f(1)) == [2]",
+        "assert f(2) == {(1, 2)}",
+        "assert f(3) == range(3) and list(f(3)) == [0, 1, 2]",
+        "assert list(f(4)) == [(1, 2)]",
+        "assert dict(f(5)) == {0: 'a'}",
+        "assert f(0) != [1] and f(1) != [2]",
+        "assert next(f(6)) == '1'",
+    ],
+)
+good(
+    "numbers",
+    """
+from decimal import Decimal
+from fractions import Fraction
+def f(x): return [float('nan'), -0.0, float('inf'), 10**5000, Decimal('0.10'), Fraction(1, 3), 1j, True, 2**64 - 1][x]
+""",
+    [
+        "import math\nassert math.isnan(f(0)) and f(0) != f(0)",
+        "import math\nassert math.copysign(1, f(1)) == -1 and str(f(1)) == '-0.0'",
+        "assert f(2) == float('inf') and f(2) > 10**300",
+        "assert f(3) == 10**5000 and len(str(f(3))) == 5001",
+        "from decimal import Decimal\nassert f(4) == Decimal('0.1') and str(f(4)) == '0.10'",
+        "from fractions import Fraction\nassert f(5) * 3 == 1 and f(5) == Fraction(1, 3)",
+        "assert f(6) ** 2 == -1",
+        "assert f(7) is True",
+        "assert f(8) == 18446744073709551615 and isinstance(f(8), int)",
+    ],
+)
+good(
+    "text",
+    """
+def f(x): return ['\\ud800', '\\x00\\n\\u2028', 'e\\u0301', '😀' * 3, b'\\xff\\x00', bytearray(b'ab'), ''][x]
+""",
+    [
+        "assert f(0) == '\\ud800' and len(f(0)) == 1",
+        "assert f(1) == chr(0) + chr(10) + chr(0x2028)",
+        "assert f(2) != chr(0xe9)",
+        "assert len(f(3)) == 3",
+        "assert f(4) == bytes([255, 0])",
+        "assert f(5) == b'ab' and f(5)[0] == 97",
+        "assert f(6) == ''",
+    ],
+)
+good(
+    "generators-and-iterators",
+    """
+class Count:
+    def __init__(self, n): self.n = n
+    def __iter__(self): return self
+    def __next__(self):
+        if self.n == 0: raise StopIteration
+        self.n -= 1
+        return self.n
+def f(x):
+    if x % 2: return Count(x)
+    return (2 * i for i in range(x))
+""",
+    [
+        "assert list(f(3)) == [2, 1, 0]",
+        "g = f(4)\nassert next(g) == 0 and next(g) == 2 and list(g) == [4, 6]",
+        "assert sum(f(4)) == 12",
+        "assert [x for x in f(3)] == [2, 1, 0]",
+        "assert 2 in f(4) and max(f(4)) == 6",
+        "assert next(f(0), 'none') == 'none'",
+        "it = f(1)\nnext(it)\ntry:\n    next(it)\n    assert False\nexcept StopIteration:\n    pass",
+    ],
+)
+good(
+    "sends-to-a-generator",
+    """
+def f(x):
+    total = 0
+    while True:
+        got = yield total
+        total += x if got is None else got
+""",
+    ["g = f(1)\nassert next(g) == 0 and g.send(5) == 5 and next(g) == 6\ng.close()"],
+)
+good(
+    "functions-come-and-go",
+    """
+def f(g, *rest, **named):
+    if callable(g):
+        return lambda y: g(g(y)) + named.get('add', 0)
+    return sorted(rest, key=g)
+""",
+    [
+        "assert f(lambda x: x + 1)(3) == 5",
+        "def double(x): return 2 * x\nassert f(double, add=1)(3) == 13",
+        "assert f(abs)(-2) == 2",
+        "seen = []\ndef note(x):\n    seen.append(x)\n    return x\nf(note)(7)\nassert seen == [7, 7]",
+        "assert f(None, 3, 1) == [1, 3]",
+    ],
+)
+good(
+    "callbacks-that-raise",
+    """
+def f(g):
+    try: return g(1)
+    except ZeroDivisionError as error: return type(error).__name__
+""",
+    [
+        "assert f(lambda x: 1 // 0) == 'ZeroDivisionError'",
+        "import pytest\nwith pytest.raises(KeyError):\n    f(lambda x: {}[x])",
+        "class Own(Exception): pass\ndef g(x): raise Own('mine')\nimport pytest\nwith pytest.raises(Own, match='mine'):\n    f(g)",
+    ],
+)
+good(
+    "objects-of-the-tests",
+    """
+def f(node):
+    total = 0
+    while node is not None:
+        total += node.value
+        node = node.next
+    return total
+""",
+    [
+        "class Node:\n    def __init__(self, value, next=None):\n        self.value, self.next = value, next\nassert f(Node(1, Node(2))) == 3"
+    ],
+)
+good(
+    "state-inside-a-test",
+    "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)\n",
+    ["assert [f(1), f(1), f(1)] == [1, 2, 3]", "assert f(5) == 1"],
+)
+good(
+    "caches-and-decorators",
+    """
+import functools
+@functools.lru_cache(maxsize=None)
+def f(n): return n if n < 2 else f(n - 1) + f(n - 2)
+""",
+    ["assert f(80) == 23416728348467685", "assert f.__name__ == 'f' and f(2) == 1"],
+)
+good(
+    "deep-recursion",
+    """
+import sys
+sys.setrecursionlimit(10**6)
+def f(n): return 0 if n == 0 else 2 + f(n - 1)
+""",
+    ["assert f(1) == 2", "assert f(20000) == 40000"],
+)
+good(
+    "threads-and-pools",
+    """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+def f(x):
+    with ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(lambda i: i, [x, x]))
+""",
+)
+good(
+    "asyncio",
+    "import asyncio\nasync def g(x):\n    await asyncio.sleep(0)\n    return 2 * x\ndef f(x): return asyncio.run(g(x))\n",
+)
+good(
+    "an-alarm-that-is-handled",
+    """
+import signal
+class Late(Exception): pass
+def on(*a): raise Late
+def f(x):
+    signal.signal(signal.SIGALRM, on)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        n = 0
+        while True:
+            n += 1
+    except Late:
+        return 2 * x
+""",
+)
+good(
+    "own-exceptions",
+    """
+class Base(Exception): pass
+class Empty(Base, LookupError):
+    def __init__(self, name):
+        super().__init__(f'{name} is empty')
+        self.name = name
+def f(x): raise Empty(x)
+""",
+    [
+        "import pytest\nwith pytest.raises(LookupError) as info:\n    f('a')\nassert str(info.value) == 'a is empty'",
+        "try:\n    f('b')\n    assert False\nexcept Empty as error:\n    assert error.name == 'b'",
+        "import pytest\nwith pytest.raises(Base):\n    f(1)",
+    ],
+)
+good(
+    "classes-with-operators",
+    """
+class V:
+    def __init__(self, *xs): self.xs = list(xs)
+    def __add__(self, o): return V(*[a + b for a, b in zip(self.xs, o.xs)])
+    def __mul__(self, k): return V(*[a * k for a in self.xs])
+    __rmul__ = __mul__
+    def __getitem__(self, i): return self.xs[i]
+    def __len__(self): return len(self.xs)
+    def __contains__(self, x): return x in self.xs
+    def __call__(self, x): return x in self.xs
+    def __enter__(self): return self
+    def __exit__(self, *a): self.xs.clear()
+    def __str__(self): return 'V' + str(self.xs)
+    @property
+    def total(self): return sum(self.xs)
+    @classmethod
+    def zero(cls, n): return cls(*[0] * n)
+    @staticmethod
+    def name(): return 'V'
+""",
+    [
+        "v = V(1, 2) + V(3, 4)\nassert v[0] == 4 and len(v) == 2 and v.total == 10 and 6 in v and v(4)",
+        "assert str(2 * V(1)) == 'V[2]'",
+        "with V(1, 2) as v:\n    assert v.xs == [1, 2]\nassert v.xs == []",
+        "assert V.zero(3).xs == [0, 0, 0] and V.name() == 'V'",
+        "v = V(1)\nv.xs = [5]\nassert v.total == 5 and isinstance(v, V) and [x for x in v] == [5]",
+    ],
+)
+good(
+    "a-stack-and-a-cache",
+    """
+from collections import OrderedDict
+class LRU:
+    def __init__(self, size): self.size, self.d = size, OrderedDict()
+    def get(self, k):
+        if k not in self.d: return -1
+        self.d.move_to_end(k)
+        return self.d[k]
+    def put(self, k, v):
+        self.d[k] = v
+        self.d.move_to_end(k)
+        if len(self.d) > self.size: self.d.popitem(last=False)
+""",
+    [
+        "c = LRU(2)\nc.put(1, 1)\nc.put(2, 2)\nassert c.get(1) == 1\nc.put(3, 3)\nassert c.get(2) == -1 and c.get(3) == 3"
+    ],
+)
+good(
+    "attributes-with-underscores",
+    """
+class Node:
+    def __init__(self, v): self._id, self._label, self._base, self._value, self._peer, self._sort = v, 'l', 2, 3, 4, 5
+""",
+    ["n = Node(1)\nassert (n._id, n._label, n._base, n._value, n._peer, n._sort) == (1, 'l', 2, 3, 4, 5)"],
+)
+good(
+    "in-place",
+    "def f(xs): xs.sort(); xs.append({'a': [1]})\n",
+    ["xs = [3, 1]\nf(xs)\nassert xs == [1, 3, {'a': [1]}]"],
+    inplace=True,
+)
+good(
+    "in-place-inside",
+    "def f(grid):\n    grid[0][0] = 9\n    return grid\n",
+    ["row = [1]\ngrid = [row, [2]]\nassert f(grid) == [[9], [2]] and row == [9]"],
+    inplace=True,
+)
+good(
+    "reads-its-source-and-doc",
+    'def f(x):\n    """Doubles."""\n    return 2 * x\n',
+    ["assert f(1) == 2 and f.__doc__ == 'Doubles.'"],
+)
+good(
+    "prints-a-lot",
+    "import sys\ndef f(x):\n    print('x' * 100000)\n    sys.stderr.write('y' * 100000)\n    return 2 * x\n",
+)
+good(
+    "writes-files",
+    "def f(x):\n    with open('a.txt', 'w') as o: o.write(str(2 * x))\n    return int(open('a.txt').read())\n",
+)
+good(
+    "imports-late-and-lazily",
+    "def f(x):\n    import statistics, heapq, dataclasses, typing\n    return int(statistics.mean([2 * x]))\n",
+)
+good(
+    "stdio-threads-and-recursion",
+    """
+import sys, threading
+sys.setrecursionlimit(1 << 25)
+threading.stack_size(1 << 27)
+def main():
+    def g(n): return 0 if n == 0 else 2 + g(n - 1)
+    print(g(int(input())))
+thread = threading.Thread(target=main)
+thread.start()
+thread.join()
+""",
+    [*STDIO, {"stdin": "20000\n", "stdout": "40000\n"}],
+)
+good(
+    "stdio-fast-reading",
+    """
+import os, sys, io
+data = os.read(0, os.fstat(0).st_size or 1 << 20)
+sys.stdout = io.TextIOWrapper(open(1, 'wb', closefd=False), write_through=True)
+print(2 * int(data))
+""",
+    STDIO,
+)
+good(
+    "stdio-large-input",
+    "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n",
+    [{"stdin": "1 " * 400000, "stdout": "400000"}],
+)
+good("stdio-unread-input", "print(2)\n", [{"stdin": "x" * 1000000, "stdout": "2\n"}])
+good("stdio-exit-in-except", "try:\n    print(2 * int(input()))\n    exit(0)\nexcept SystemExit:\n    raise\n", STDIO)
+good(
+    "stdio-global-and-main",
+    """
+total = 0
+def add(n):
+    global total
+    total += n
+if __name__ == '__main__':
+    n = int(input())
+    add(n); add(n)
+    print(total, end='')
+""",
+    STDIO,
+)
+good("stdio-atexit", "import atexit\nn = int(input())\natexit.register(lambda: print(2 * n))\n", STDIO)
+good(
+    "stdio-input-variants",
+    """
+import sys
+it = iter(sys.stdin.buffer)
+n = int(next(it, b'0'))
+print(f'{2 * n:>8}\\r')
+""",
+    STDIO,
+)
+good("file-right", RIGHT, None, test_code=FILE)
+good(
+    "file-class-with-equality",
+    """
+from dataclasses import dataclass
+@dataclass(order=True)
+class Money:
+    cents: int
+    def __add__(self, other): return Money(self.cents + other.cents)
+""",
+    None,
+    test_code="""
+from solution import Money
+def test_equal():
+    assert Money(1) + Money(2) == Money(3)
+def test_order():
+    assert sorted([Money(2), Money(1)])[0].cents == 1 and Money(1) < Money(2)
+""",
+    reference="from dataclasses import dataclass\n@dataclass(order=True)\nclass Money:\n    cents: int\n",
+)
