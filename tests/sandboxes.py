@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from stages.execute.sandbox import become_subreaper
+
 ROOT = Path(__file__).parents[1]
 CORPUS = ROOT.parent / "shared" / "data" / "attacks.jsonl"
 ORDINARY = 65534
@@ -24,9 +26,9 @@ def cases():
 
 
 @contextlib.contextmanager
-def busy_cores(wanted=True):
-    """Twice as many endless loops as there are cores, so that a program gets a third of one."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count() * wanted)]
+def busy_cores():
+    """An endless loop for each core."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
     try:
         yield
     finally:
@@ -35,31 +37,22 @@ def busy_cores(wanted=True):
             loop.wait()
 
 
-def sandbox_processes():
-    """Processes, zombies too, of the uids that sandboxes run under, and zombies of ours."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            uid = folder.stat().st_uid
-            name, _, rest = (folder / "stat").read_text().partition(") ")
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        mine = int(rest.split()[1]) == os.getpid()
-        if 61001 <= uid < 61099 or "/usr/local/box" in command or (mine and rest[0] == "Z"):
-            found.append((folder.name, name, rest[0], command[:80]))
-    return found
+def children(pid):
+    """(pid, state) of all processes below one, zombies too."""
+    try:
+        own = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [x for p in own for x in [(p, Path(f"/proc/{p}/stat").read_text().rpartition(") ")[2][0]), *children(p)]]
+    except OSError:  # gone meanwhile
+        return []
 
 
 def wait_for_nothing():
-    """Other test runs on this machine may have sandboxes of their own; ours are gone within a second."""
+    """What is left below this process, which inherits orphans (see :func:`judge`), when a second has passed."""
     for _ in range(20):
-        left = sandbox_processes()
+        left = children(os.getpid())
         if not left:
             return []
-        time.sleep(0.1)
+        time.sleep(0.05)
     return left
 
 
@@ -76,7 +69,8 @@ def as_user(command, folder, readable_python):
 
 
 def judge(folder, lines, *flags, user=False):
-    """Run `judge` on lines of the corpus; answers by id."""
+    """Run `judge` on lines of the corpus; answers by id. What it leaves behind becomes a child of this process."""
+    become_subreaper()
     source = folder / "cases.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     command = [sys.executable, "-m", "stages.execute", "judge", str(source), *FLAGS, *flags]

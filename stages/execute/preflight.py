@@ -114,7 +114,8 @@ def check(boxes: Sandboxes, settings: Execute) -> None:
     """UserError when bwrap does not start, a good program fails, a bad one passes, or a probe finds a hole."""
     start = boxes.starts[0]
     command = start["commands"]["tests"]
-    trial = [*command[: command.index("--")], "--", "/usr/bin/true"]
+    # as process 1, because the one that bwrap would start before it is left behind as a zombie
+    trial = [*command[: command.index("--")], "--as-pid-1", "--", "/usr/bin/true"]
     drop = {"user": start["uid"], "group": start["uid"], "extra_groups": []} if os.getuid() == 0 else {}
     shown = subprocess.run(trial, env={}, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL, **drop)
     if shown.returncode:
