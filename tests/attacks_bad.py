@@ -352,6 +352,28 @@ def f(x): return S('zz')
     ["assert f(1).startswith('a')", "assert 'a' in f(1)", "assert f(1).strip() == '2'", "assert f(1).count('a') == 2"],
 )
 
+bad(
+    "arithmetic-that-the-reference-has-not",
+    OBJECT,
+    """
+class Account:
+    def __init__(self): self.log = []
+    def deposit(self, n): self.log.append(n)
+    def balance(self): return Account()
+    def history(self): return Account()
+    def __sub__(self, other): return 0.0
+    __rsub__ = __sub__
+    def __contains__(self, n): return True
+""",
+    [
+        "a = Account()\na.deposit(5)\nassert abs(a.balance() - 5) < 1e-9",
+        "a = Account()\nassert abs(5 - a.balance()) < 1e-9",
+        "a = Account()\na.deposit(5)\nassert 5 in a.history()",
+    ],
+    reference="class Account:\n    def __init__(self): self.log = []\n    def deposit(self, n): self.log.append(n)\n"
+    "    def balance(self): return sum(self.log)\n    def history(self): return self.log\n",
+)
+
 # ---- names of the tests' side
 
 bad(

@@ -267,9 +267,7 @@ def f(x): raise Empty(x)
         "import pytest\nwith pytest.raises(Base):\n    f(1)",
     ],
 )
-good(
-    "classes-with-operators",
-    """
+VECTOR = """
 class V:
     def __init__(self, *xs): self.xs = list(xs)
     def __add__(self, o): return V(*[a + b for a, b in zip(self.xs, o.xs)])
@@ -288,7 +286,22 @@ class V:
     def zero(cls, n): return cls(*[0] * n)
     @staticmethod
     def name(): return 'V'
-""",
+"""
+good(
+    "classes-with-operators",
+    VECTOR,
+    [
+        "v = V(1, 2) + V(3, 4)\nassert v[0] == 4 and len(v) == 2 and v.total == 10 and 6 in v and v(4)",
+        "assert str(2 * V(1)) == 'V[2]'",
+        "with V(1, 2) as v:\n    assert v.xs == [1, 2]\nassert v.xs == []",
+        "assert V.zero(3).xs == [0, 0, 0] and V.name() == 'V'",
+        "v = V(1)\nv.xs = [5]\nassert v.total == 5 and isinstance(v, V) and [x for x in v] == [5]",
+    ],
+    reference=VECTOR,
+)
+good(
+    "classes-with-operators-and-no-reference",
+    VECTOR,
     [
         "v = V(1, 2) + V(3, 4)\nassert v[0] == 4 and len(v) == 2 and v.total == 10 and 6 in v and v(4)",
         "assert str(2 * V(1)) == 'V[2]'",

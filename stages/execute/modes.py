@@ -16,6 +16,8 @@ _REACHES_IN = re.compile(
     r"StringIO|sys\.std(in|out|err)\s*=|asyncio|async\s+def|await|inspect\.|importlib|__code__|__globals__|recwarn|"
     r"tmp_path|tmpdir|warns\(|getsource|doctest|subprocess)"
 )
+# Bases that bring no operators along: what a class has of them it defines itself.
+_BARE_BASES = {"object", "ABC", "Generic", "Protocol", "Exception", "ValueError", "Enum", "TypedDict", "metaclass"}
 _COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
 
 
@@ -30,6 +32,28 @@ def defines_classes(reference: str | None) -> bool | None:
     """Whether the reference solution defines classes; None where there is no reference to look at."""
     tree = _tree(reference)
     return None if tree is None else any(isinstance(node, ast.ClassDef) for node in ast.walk(tree))
+
+
+def operators_of(reference: str | None) -> list[str] | None:
+    """Names like ``__add__`` that classes of the reference define: what tests may ask of a candidate's objects.
+
+    None, for any, where there is no reference to look at or a class has bases whose methods are not in sight.
+    """
+    tree = _tree(reference)
+    if tree is None:
+        return None
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    known = {node.name for node in classes} | _BARE_BASES
+    found = set()
+    for node in classes:
+        if any(ast.unparse(base).partition("[")[0].rpartition(".")[2] not in known for base in node.bases):
+            return None
+        for step in node.body:
+            if isinstance(step, ast.FunctionDef):
+                found.add(step.name)
+            elif isinstance(step, ast.Assign):
+                found |= {target.id for target in step.targets if isinstance(target, ast.Name)}
+    return sorted(name for name in found if name.startswith("__") and name.endswith("__"))
 
 
 def _compares_itself(reference: str | None, tests: str) -> bool:

@@ -94,6 +94,7 @@ def job_of(task: Mapping, code: str, settings: Execute) -> dict:
             "exact": task["exact"],
             "tolerance": task["tolerance"],
             "objects": modes.defines_classes(task["reference"]),
+            "operators": modes.operators_of(task["reference"]),
         },
     }
 

@@ -4,8 +4,9 @@ A handle is used as the object would be: attributes, methods, calls, iteration, 
 because whatever it is asked, the candidate answers. `peer.trust` says how wary:
 
 ``open``    everything is asked (the candidate's side, where the other end is the tests').
-``named``   the tests name a class of the candidate, so its interface is what is tested: methods, operators and `in`
-            are asked; comparing with an object of a class that defines its own ``==`` or ``<`` is refused.
+``named``   the tests name a class of the candidate, so its interface is what is tested: methods are asked, operators
+            and `in` too where classes of the reference define them; comparing with an object of a class that defines
+            its own ``==`` or ``<`` is refused.
 ``strict``  the tests name functions only: operators, `in`, and methods that a built-in type has are refused when a
             plain value would be handed over with them, as an object "equal to everything" would then decide.
 
@@ -110,6 +111,13 @@ class Handle:
             object.__setattr__(self, "_murphy_value", value)
         return value
 
+    def _murphy_may(self, *names):
+        """Whether the other end may be asked for one of these special methods, with a plain value to be compared."""
+        peer = self._murphy_peer
+        return peer.trust == "open" or (
+            peer.trust == "named" and (peer.operators is None or any(name in peer.operators for name in names))
+        )
+
     def _murphy_refuse(self, what):
         text = f"{what} an object of the solution's own class {self._murphy_label}; return built-in values"
         raise self._murphy_peer.refused(Refused("unsupported_value", text))
@@ -191,7 +199,8 @@ def _binary(name, reflected):
             mine = self._murphy_plain()
             theirs = other._murphy_plain() if isinstance(other, Handle) and other._murphy_base else other
             return _LOCAL[name](theirs, mine) if reflected else _LOCAL[name](mine, theirs)
-        if self._murphy_peer.trust == "strict" and not isinstance(other, Handle):
+        names = (f"__{name.rstrip('_')}__", f"__r{name.rstrip('_')}__")
+        if not isinstance(other, Handle) and not self._murphy_may(*names):
             self._murphy_refuse("calculated with")
         return (
             self._murphy_peer.request(name, other, self) if reflected else self._murphy_peer.request(name, self, other)
@@ -239,7 +248,7 @@ def _iter(self):
 def _contains(self, item):
     if self._murphy_base:
         return item in self._murphy_plain()
-    if self._murphy_peer.trust == "strict":
+    if not self._murphy_may("__contains__"):
         if "iter" in self._murphy_specials:
             return any(item is x or item == x for x in iter(self))
         self._murphy_refuse("looked into")

@@ -31,6 +31,7 @@ class Peer(References):
         self._allow = allow  # None: every request is answered (the candidate's side)
         self.namespace = namespace  # what the request "name" looks in
         self.trust = "open"  # open | named | strict: what handles may ask of the other end's objects, see handles.py
+        self.operators = None  # special methods that trust "named" asks for with a plain value; None: any
         self.on_refusal = None  # called when a handle refuses, with the Refused
         self.on_call = None  # called after each call on a function of the other end: name, args, kwargs, result
         self.returns_arguments = False  # answer calls with the arguments as the call left them

@@ -164,6 +164,7 @@ class Judge:
         self.notes.call = self.notes.failed = None
         end = peer.Peer(sock, self.task["budget"], allow=allow)
         end.trust = "named" if self.task["objects"] else "strict"
+        end.operators = self.task["operators"]
         end.takes_arguments = self.task["inplace"]
         end.on_call = self.notes.on_call
         end.missing = None
