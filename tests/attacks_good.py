@@ -443,3 +443,18 @@ def test_order():
 """,
     reference="from dataclasses import dataclass\n@dataclass(order=True)\nclass Money:\n    cents: int\n",
 )
+
+# ---- large values and outputs
+
+good(
+    "large-arguments-and-results",
+    "def f(xs): return sorted(xs, reverse=True)\n",
+    [
+        "xs = list(range(10**6))\nassert f(xs) == xs[::-1]",
+        "assert len(f('ab' * 5 * 10**5)) == 10**6",
+        "assert f([(i, str(i)) for i in range(10**5)])[0] == (99999, '99999')",
+    ],
+    cpu_seconds=8,
+)
+good("large-text", "def f(x): return x * 2\n", ["assert f('x' * 3 * 10**6) == 'x' * 6 * 10**6", "assert f(1) == 2"])
+good("large-output", "n = int(input())\nprint('y' * n)\n", [{"stdin": "9000000\n", "stdout": "y" * 9000000 + "\n"}])

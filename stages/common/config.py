@@ -98,7 +98,9 @@ class Execute(Section):
     cpu_seconds: Positive = _field(4.0, "CPU time of one test; a task's own limit comes first")
     wall_factor: Annotated[float, Field(ge=1)] = _field(3.0, "wall time allowed, times cpu_seconds")
     memory_mb: Annotated[int, Field(ge=64)] = _field(1024, "address space of a candidate's process")
-    output_kb: Count = _field(1024, "bytes kept of a program's output, and of a returned value")
+    output_kb: Count = _field(
+        8192, "most that a program may print or return, KB; twice what is expected where that is more"
+    )
     processes: Count = _field(24, "processes and threads of a candidate")
     open_files: Annotated[int, Field(ge=16)] = _field(64, "open files of a candidate")
     tmp_mb: Count = _field(32, "size of /tmp inside the sandbox")

@@ -14,6 +14,7 @@ MAX_STDERR = 1 << 16
 
 def run(candidate: CandidateBox, test: dict, task: dict) -> dict:
     """The verdict of one test: the program as main, its stdin from ``test["stdin"]``, its stdout compared."""
+    expected = (test["stdout"] or "").encode("utf-8", "surrogatepass")
     pipes = [os.pipe() for _ in range(3)]
     (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
     sent = candidate.request({"test": True}, [in_read, out_write, err_write])
@@ -23,19 +24,19 @@ def run(candidate: CandidateBox, test: dict, task: dict) -> dict:
         if not sent:
             candidate.answer(time.monotonic())
         stdin = (test["stdin"] or "").encode("utf-8", "surrogatepass")
-        status, cpu, out, err = _talk(candidate, stdin, in_write, out_read, err_read)
+        cap = max(candidate.budget, 2 * len(expected))
+        status, cpu, out, err = _talk(candidate, stdin, cap, in_write, out_read, err_read)
     finally:
         for fd in (in_write, out_read, err_read):
             with contextlib.suppress(OSError):
                 os.close(fd)
-    expected = (test["stdout"] or "").encode("utf-8", "surrogatepass")
     ended = _failure(candidate.cpu_seconds, status, cpu, bytes(err).decode("utf-8", "backslashreplace").strip())
     return {**(ended or _compared(bytes(out), expected, task)), "cpu": cpu}
 
 
-def _talk(candidate: CandidateBox, stdin: bytes, in_write: int, out_read: int, err_read: int):
-    """Feed and drain the pipes until the program ended; (wait status, CPU seconds, stdout, stderr)."""
-    control, cap = candidate.socket.fileno(), candidate.budget
+def _talk(candidate: CandidateBox, stdin: bytes, cap: int, in_write: int, out_read: int, err_read: int):
+    """Feed and drain the pipes until the program ended; (wait status, CPU seconds, at most `cap` of stdout, stderr)."""
+    control = candidate.socket.fileno()
     for fd in (in_write, out_read, err_read):
         os.set_blocking(fd, False)
     buffers = {out_read: bytearray(), err_read: bytearray()}

@@ -17,7 +17,7 @@ from refusals import Malformed, Refused
 from shared import SHARED, SHARED_NAME
 
 MAX_DEPTH = 400  # containers inside containers
-MAX_NODES = 2_000_000  # values in one message
+MAX_NODES = 8_000_000  # values in one message
 
 _pack_double = struct.Struct(">d").pack
 _pack_count = struct.Struct(">I").pack

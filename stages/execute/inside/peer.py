@@ -15,6 +15,7 @@ import codec
 from operations import OPERATIONS
 from references import Closed, References
 
+MAX_ARGUMENTS = 1 << 26  # bytes of what the tests send
 MAX_NESTING = 60  # calls back and forth inside one another
 
 _HEAD = struct.Struct(">IcI")
@@ -24,12 +25,12 @@ _setrecursionlimit, _getrecursionlimit = sys.setrecursionlimit, sys.getrecursion
 class Peer(References):
     """One end. `policy` (the owner of this end) says which requests of the other end are answered: see `allow`."""
 
-    def __init__(self, sock, budget, allow=None, namespace=None):
+    def __init__(self, sock, budget, allow=None, incoming=MAX_ARGUMENTS):
         super().__init__()
         self._sock = sock
-        self._budget = budget
+        self._budget, self._incoming = budget, incoming  # bytes of a message that is sent, that is taken
         self._allow = allow  # None: every request is answered (the candidate's side)
-        self.namespace = namespace  # what the request "name" looks in
+        self.namespace = None  # what the request "name" looks in
         self.trust = "open"  # open | named | strict: what handles may ask of the other end's objects, see handles.py
         self.operators = None  # special methods that trust "named" asks for with a plain value; None: any
         self.on_refusal = None  # called when a handle refuses, with the Refused
@@ -68,7 +69,7 @@ class Peer(References):
 
     def _receive(self):
         length, sort, head = _HEAD.unpack(self._read(_HEAD.size))
-        if length > self._budget + (1 << 24) or head > length or sort not in b"?=^~":
+        if length > self._incoming + (1 << 24) or head > length or sort not in b"?=^~":
             raise codec.Malformed("a frame that is too long")
         data = self._read(length)
         if head:

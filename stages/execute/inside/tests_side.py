@@ -162,7 +162,7 @@ class Judge:
     def run(self, number, sock):
         """Run one test against the candidate at the other end of `sock`; the verdict's fields."""
         self.notes.call = self.notes.failed = None
-        end = peer.Peer(sock, self.task["budget"], allow=allow)
+        end = peer.Peer(sock, peer.MAX_ARGUMENTS, allow=allow, incoming=self.task["budget"])
         end.trust = "named" if self.task["objects"] else "strict"
         end.operators = self.task["operators"]
         end.takes_arguments = self.task["inplace"]
