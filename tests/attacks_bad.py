@@ -722,3 +722,33 @@ def f(x): return 0
 )
 bad("file-raises-another-message", WRONG, RIGHT.replace("negative number", "no"), None, test_code=FILE, reward=2 / 3)
 bad("file-exits", "failed:early_exit", "def f(x):\n    import os\n    os._exit(0)\n", None, test_code=FILE)
+
+# ---- more ends
+
+bad("stdio-prompt", "failed:wrong_answer", "n=int(input('n? '))\nprint(2*n)", STDIO)
+bad("stdio-bom", "failed:wrong_answer", "print('\\ufeff'+str(2*int(input())))", STDIO)
+bad(
+    "stdio-childcpu",
+    "failed:timeout",
+    "import os\nn=int(input())\nif os.fork()==0:\n    while True: pass\nos.wait()\nprint(2*n)",
+    STDIO,
+)
+bad("stdio-sysexit-str", "failed:runtime_error", "import sys\nprint(2*int(input()))\nsys.exit('done')", STDIO)
+bad("stdio-recur", "failed:runtime_error", "def g(n): return g(n+1)\nprint(g(0))", STDIO)
+bad("stdio-mmap", "failed:runtime_error", "import mmap\nm=mmap.mmap(0,0)\nprint(2*int(m[:]))", STDIO)
+bad("imp-exit", "failed:early_exit", "import sys\nsys.exit(0)\ndef f(x): return 2*x")
+bad("imp--exit", "failed:early_exit", "import os\nos._exit(0)\ndef f(x): return 2*x")
+bad("imp-kill", "failed:crash", "import os\nos.kill(os.getpid(),9)\ndef f(x): return 2*x")
+bad("kill-self", "failed:crash", "import os\ndef f(x): os.kill(os.getpid(),9)")
+bad(
+    "deepast", "failed:syntax_error|failed:crash|failed:memory_limit", "x = " + "-" * 200000 + "1\ndef f(x): return 2*x"
+)
+bad("sleepy", "failed:timeout", "import time\ndef f(x): time.sleep(100)")
+bad("sub-sleep", "failed:timeout", "import subprocess\ndef f(x): subprocess.run(['sleep','100'])")
+bad("alarm0", "failed:timeout", "import signal\ndef f(x):\n    signal.alarm(0)\n    while True: pass")
+bad(
+    "sysv",
+    "failed:wrong_answer",
+    "import ctypes\nl=ctypes.CDLL(None)\ndef f(x):\n    l.shmget(1234,4096,0o1666)\n    return 0",
+)
+bad("stdin-in-f", "failed:runtime_error", "def f(x): return int(input())")

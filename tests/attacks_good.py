@@ -458,3 +458,255 @@ good(
 )
 good("large-text", "def f(x): return x * 2\n", ["assert f('x' * 3 * 10**6) == 'x' * 6 * 10**6", "assert f(1) == 2"])
 good("large-output", "n = int(input())\nprint('y' * n)\n", [{"stdin": "9000000\n", "stdout": "y" * 9000000 + "\n"}])
+
+# ---- habits of programs
+
+good("stdio-devstdin", "n=int(open('/dev/stdin').read())\nopen('/dev/stdout','w').write(str(2*n))", STDIO)
+good("stdio-devfd", "n=int(open('/dev/fd/0').read())\nprint(2*n, file=open('/proc/self/fd/1','w'))", STDIO)
+good("stdio-exit-flush", "import os\nprint(2*int(input()),flush=True)\nos._exit(0)", STDIO)
+good("stdio-closeout", "import sys\nprint(2*int(input()))\nsys.stdout.close()", STDIO)
+good("stdio-closeout2", "import sys,os\nprint(2*int(input()))\nsys.stdout.flush()\nos.close(1)", STDIO)
+good(
+    "stdio-subproc",
+    "import subprocess,sys\nn=int(input())\nprint(subprocess.run([sys.executable,'-c',f'print(2*{n})'],capture_output=True,text=True).stdout)",
+    STDIO,
+)
+good("stdio-ossystem", "import os\nn=int(input())\nos.system(f'echo {2*n}')", STDIO)
+good("stdio-echocat", "import subprocess\nn=int(subprocess.check_output(['cat']))\nprint(2*n)", STDIO)
+good(
+    "stdio-mp",
+    "from multiprocessing import Pool\ndef g(x): return 2*x\nif __name__=='__main__':\n    with Pool(2) as p: print(p.map(g,[int(input())])[0])",
+    STDIO,
+)
+good(
+    "stdio-mpq",
+    "from multiprocessing import Process, Queue\ndef g(q,x): q.put(2*x)\nif __name__=='__main__':\n    q=Queue(); p=Process(target=g,args=(q,int(input()))); p.start(); print(q.get()); p.join()",
+    STDIO,
+)
+good("stdio-async", "import asyncio\nasync def main(): print(2*int(input()))\nasyncio.run(main())", STDIO)
+good("stdio-argv", "import sys\nassert sys.argv[1:]==[]\nprint(2*int(input()))", STDIO)
+good("stdio-file", "import os\nassert os.path.basename(__file__)\nprint(2*int(input()))", STDIO)
+good("stdio-eofloop", "while True:\n    try: print(2*int(input()))\n    except EOFError: break", STDIO)
+good(
+    "stdio-ann",
+    "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\nprint(2*A(int(input())).x)",
+    STDIO,
+)
+good(
+    "stdio-pickle",
+    "import pickle,copy\nclass A:\n    def __init__(s,x): s.x=x\na=pickle.loads(pickle.dumps(copy.deepcopy(A(int(input())))))\nprint(2*a.x)",
+    STDIO,
+)
+good(
+    "stdio-locale",
+    "import locale,time,datetime,uuid,tempfile\nlocale.setlocale(locale.LC_ALL,'')\ntempfile.mkdtemp()\nprint(2*int(input()))",
+    STDIO,
+)
+good(
+    "stdio-thr",
+    "import threading\nr=[]\ndef m(): r.append(2*int(input()))\nt=threading.Thread(target=m);t.start();t.join();print(*r)",
+    STDIO,
+)
+good("stdio-warn", "import warnings\nwarnings.warn('x')\nprint(2*int(input()))", STDIO)
+good("stdio-pipe", "import sys\nfor l in sys.stdin: print(2*int(l))", STDIO)
+good("stdio-fileinput", "import fileinput\nfor l in fileinput.input(): print(2*int(l))", STDIO)
+good(
+    "stdio-selectin", "import select,sys\nselect.select([sys.stdin],[],[],1)\nprint(2*int(sys.stdin.readline()))", STDIO
+)
+good("stdio-isatty", "import sys\nassert not sys.stdin.isatty()\nprint(2*int(input()))", STDIO)
+good("stdio-clos-in", "import sys\nn=int(sys.stdin.readline())\nsys.stdin.close()\nprint(2*n)", STDIO)
+good("crlf", "def f(x):\r\n    return 2*x\r\n")
+good("bomsrc", "\ufeffdef f(x):\n    return 2*x\n")
+good("lambda", "f = lambda x: 2*x")
+good("partial", "import functools,operator\nf = functools.partial(operator.mul, 2)")
+good("callableobj", "class F:\n    def __call__(self,x): return 2*x\nf=F()")
+good("method", "class F:\n    def g(self,x): return 2*x\nf=F().g")
+good("builtin", "f = (2).__mul__")
+good("cond", "if True:\n    def f(x): return 2*x")
+good("tabs", "def f(x):\n\treturn 2*x")
+good("formfeed", "\x0cdef f(x):\n    return 2*x")
+good("cookie", "# -*- coding: latin-1 -*-\ndef f(x):\n    s = 'é'\n    return 2*x*len(s)")
+good("longline", "x = [" + "1," * 200000 + "]\ndef f(x): return 2*x")
+good("manyfuncs", "\n".join(f"def g{i}(x): return x" for i in range(20000)) + "\ndef f(x): return 2*x")
+good("walrus", "def f(x):\n    if (n := 2*x) is not None: return n\n    match n:\n        case _: pass")
+good(
+    "typing",
+    "from typing import *\nT=TypeVar('T')\nclass B(Generic[T]): pass\ndef f(x: Optional[int]) -> int: return 2*x",
+)
+good(
+    "slots",
+    "from dataclasses import dataclass\n@dataclass(slots=True,frozen=True)\nclass A:\n    x: int\ndef f(x): return A(x).x*2",
+)
+good("mainmod", "import sys\ndef f(x):\n    assert sys.modules[__name__].f is f\n    return 2*x")
+good(
+    "pick",
+    "import pickle\nclass A:\n    pass\ndef f(x):\n    a=A(); a.x=x\n    return 2*pickle.loads(pickle.dumps(a)).x",
+)
+good(
+    "mpf",
+    "from concurrent.futures import ProcessPoolExecutor\ndef g(x): return 2*x\ndef f(x):\n    with ProcessPoolExecutor(2) as p: return list(p.map(g,[x]))[0]",
+)
+good(
+    "mpf2",
+    "from multiprocessing import Pool\ndef g(x): return 2*x\ndef f(x):\n    with Pool(2) as p: return p.map(g,[x])[0]",
+)
+good(
+    "daemonthread",
+    "import threading,time\ndef f(x):\n    threading.Thread(target=time.sleep,args=(100,),daemon=True).start()\n    return 2*x",
+)
+good(
+    "nondaemon",
+    "import threading,time\ndef f(x):\n    threading.Thread(target=time.sleep,args=(100,)).start()\n    return 2*x",
+)
+good(
+    "fds",
+    "import os\ndef f(x):\n    for _ in range(100):\n        try: os.open('/dev/null',0)\n        except OSError: break\n    return 2*x",
+)
+good(
+    "urandom",
+    "import os,random,secrets\ndef f(x):\n    secrets.token_hex(); os.urandom(8); random.random()\n    return 2*x",
+)
+good("sys-stdout-none", "import sys\nsys.stdout=None\nsys.stderr=None\ndef f(x):\n    print('x')\n    return 2*x")
+good(
+    "kw",
+    "def f(*args, **kw): return 2*(args[0] if args else kw['x'])",
+    ["assert f(1) == 2", "assert f(3) == 6", "assert f(10) == 20", "assert f(x=4) == 8"],
+)
+good(
+    "numstr",
+    "def f(x): return str(x)",
+    ["assert f(10**50) == '1' + '0'*50", "assert f(2.5) == '2.5'", "assert f(None) == 'None'"],
+)
+good("setret", "def f(x): return {1,2,(3,4),frozenset({5})}", ["assert f(0) == {1,2,(3,4),frozenset({5})}"])
+good(
+    "nested",
+    "def f(n):\n    r=[]\n    for _ in range(n): r=[r]\n    return r",
+    ["assert f(3) == [[[[]]]]", "x = f(200)\nfor _ in range(200): x = x[0]\nassert x == []"],
+)
+good(
+    "isinst",
+    "class A: pass\nclass B(A): pass\ndef f(x): return B()",
+    [
+        "assert isinstance(f(1), A) and isinstance(f(1), B)",
+        "assert type(f(1)).__name__ == 'B'",
+        "assert issubclass(B, A)",
+        "assert f(1) is not None",
+        "assert f(1)",
+    ],
+)
+good(
+    "hasattr",
+    "class A:\n    x = 1\n    def m(self): pass\ndef f(x): return A()",
+    ["assert hasattr(f(1),'x') and not hasattr(f(1),'y') and callable(f(1).m)"],
+)
+good(
+    "enumret",
+    "from enum import Enum\nclass C(Enum):\n    R=1\n    G=2\ndef f(x): return C(x)",
+    [
+        "assert f(1) is C.R",
+        "assert f(2) == C.G",
+        "assert f(1) != C.G",
+        "assert f(1).name == 'R' and f(1).value == 1",
+        "assert f(2) in (C.R, C.G)",
+        "assert {C.R: 1}[f(1)] == 1",
+    ],
+)
+good(
+    "ll",
+    "class ListNode:\n    def __init__(self,val=0,next=None): self.val,self.next=val,next\ndef f(head):\n    p=None\n    while head: head.next,p,head=p,head,head.next\n    return p",
+    ["h=ListNode(1,ListNode(2))\nr=f(h)\nassert r.val==2 and r.next.val==1 and r.next.next is None"],
+)
+good(
+    "tree",
+    "class T:\n    def __init__(s,v,l=None,r=None): s.v,s.l,s.r=v,l,r\ndef f(t): return 0 if t is None else 1+max(f(t.l),f(t.r))",
+    ["assert f(T(1,T(2,T(3)),None)) == 3", "assert f(None) == 0"],
+)
+good("inplace-auto", "def f(a): a.reverse()", ["a=[1,2]\nf(a)\nassert a==[2,1]"])
+good("ret-same", "def f(a):\n    a.append(1)\n    return a", ["a=[0]\nassert f(a)==[0,1]"])
+good(
+    "exc-attr",
+    "class E(ValueError):\n    def __init__(self,code): self.code=code; super().__init__(f'code {code}')\ndef f(x): raise E(x)",
+    [
+        "try:\n    f(7)\nexcept ValueError as e:\n    assert e.code == 7 and str(e) == 'code 7' and e.args == ('code 7',)\nelse:\n    assert False"
+    ],
+)
+good(
+    "keyerr",
+    "def f(d): return d['k']",
+    [
+        "import pytest\nwith pytest.raises(KeyError) as i:\n    f({})\nassert i.value.args[0] == 'k' and 'k' in str(i.value)"
+    ],
+)
+good(
+    "unicodeerr",
+    "def f(b): return b.decode()",
+    ["import pytest\nwith pytest.raises(UnicodeDecodeError):\n    f(b'\\xff')"],
+)
+good(
+    "excgroup",
+    "def f(x): raise ExceptionGroup('g',[ValueError(1)])",
+    ["try:\n    f(1)\nexcept Exception as e:\n    assert type(e).__name__=='ExceptionGroup'"],
+)
+good(
+    "jsondec",
+    "import json\ndef f(s): return json.loads(s)",
+    ["import json, pytest\nwith pytest.raises(json.JSONDecodeError):\n    f('{')"],
+)
+good(
+    "datetime",
+    "from datetime import *\ndef f(x): return datetime(2020,1,1,tzinfo=timezone.utc)+timedelta(days=x)",
+    ["from datetime import datetime, timezone\nassert f(1)==datetime(2020,1,2,tzinfo=timezone.utc)"],
+)
+good(
+    "path",
+    "from pathlib import Path\ndef f(x): return Path('/a')/x",
+    [
+        "from pathlib import Path\nassert str(f('b'))=='/a/b'",
+        "from pathlib import Path\nassert f('b')==Path('/a/b')",
+        "assert f('b').name=='b'",
+    ],
+)
+good(
+    "regex",
+    "import re\ndef f(x): return re.match('(a)',x)",
+    ["assert f('a').group(1)=='a'", "assert f('b') is None", "assert f('a')"],
+)
+good("compl", "def f(x): return complex(x,-0.0)", ["assert f(1)==1"])
+good(
+    "bytesio",
+    "import io\ndef f(x): return io.StringIO(x)",
+    ["assert f('ab').read()=='ab'", "assert [l for l in f('a\\nb')]==['a\\n','b']"],
+)
+good(
+    "array",
+    "from array import array\ndef f(x): return array('i',[x])",
+    [
+        "assert list(f(1))==[1]",
+        "assert f(1)[0]==1 and len(f(1))==1",
+        "from array import array\nassert f(1)==array('i',[1])",
+    ],
+)
+good("memview", "def f(x): return memoryview(b'ab')", ["assert bytes(f(1))==b'ab'", "assert f(1)[0]==97"])
+good(
+    "strsub",
+    "class S(str): pass\ndef f(x): return S('ab')",
+    [
+        "assert f(1)=='ab' and f(1).upper()=='AB' and len(f(1))==2 and f(1)+'c'=='abc' and 'a' in f(1) and f'{f(1)}'=='ab' and f(1)[0]=='a' and f(1).startswith('a')"
+    ],
+)
+good(
+    "isinstbase",
+    "class S(str): pass\nclass L(list): pass\ndef f(x): return [S('a'),L([1])][x]",
+    ["assert isinstance(f(0), str)", "assert isinstance(f(1), list)"],
+)
+good(
+    "ntisinst",
+    "from collections import namedtuple\nP=namedtuple('P','x y')\ndef f(x): return P(x,x)",
+    [
+        "assert isinstance(f(1), tuple)",
+        "assert f(1)._asdict()=={'x':1,'y':1}",
+        "assert f(1)==P(1,1)",
+        "assert [*f(2)]==[2,2] and sorted([f(2),f(1)])[0]==(1,1)",
+        "assert {f(1)}=={(1,1)}",
+    ],
+)

@@ -29,8 +29,8 @@ def wait_until_ready(box: Box) -> None:
 class CandidateBox:
     """One program of a job in `box`, an open sandbox; `load` first, then a test at a time."""
 
-    def __init__(self, box: Box, job: dict, settings: dict):
-        self._box, self._job = box, job
+    def __init__(self, box: Box, job: dict, settings: dict, uid: int):
+        self._box, self._job, self.uid = box, job, uid
         self.cpu_seconds: float = job["cpu_seconds"]
         self.wall = job["cpu_seconds"] * settings["wall_factor"]  # seconds of one test
         self.budget: int = settings["output_kb"] << 10  # bytes of output, or of a value that comes back

@@ -74,7 +74,7 @@ class Supervisor:
         name, program = ("tests", "in_process.py") if inside else ("candidate", "candidate.py")
         zygote = self._zygotes.get(name)
         box = zygote.open(program) if zygote else Sandbox(self._commands[name], program, self._uid)
-        self._candidate = CandidateBox(box, job, self.settings)
+        self._candidate = CandidateBox(box, job, self.settings, self._uid)
         self._candidate.load(self._packages)
 
     def _drop(self) -> None:

@@ -16,16 +16,12 @@ Run alone: no.
 
 import operator
 
-from operations import OPERATIONS
+from operations import BASES, OPERATIONS
 from refusals import Refused
 from specials import BINARY, COMPARISONS, REFLECTED, SPECIALS
 
-_BUILTIN_METHODS = frozenset(
-    name
-    for cls in (int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
-    for name in dir(cls)
-    if not name.startswith("_")
-)
+_BASES = {cls.__name__: cls for cls in BASES}
+_BUILTIN_METHODS = frozenset(name for cls in BASES for name in dir(cls) if not name.startswith("_"))
 
 _LOCAL = {**{n: getattr(operator, n) for n in BINARY - {"pow", "divmod"}}, "pow": pow, "divmod": divmod}
 
@@ -44,9 +40,11 @@ class Handle:
         peer = self._murphy_peer
         value = peer.request("getattr", self, name)
         if isinstance(value, Handle) and value._murphy_sort in ("function", "class"):
-            object.__setattr__(
-                value, "_murphy_label", name if self._murphy_sort == "module" else f"{self._murphy_label}.{name}"
-            )
+            label = name if self._murphy_sort == "module" else f"{self._murphy_label}.{name}"
+            object.__setattr__(value, "_murphy_label", label)
+            base = _BASES.get(self._murphy_base)
+            if base is not None and peer.trust == "strict" and hasattr(base, name):
+                return getattr(self._murphy_plain(), name)
             if peer.trust == "strict" and self._murphy_sort == "object" and name in _BUILTIN_METHODS:
                 return _Wary(value, name)
         return value
@@ -105,7 +103,7 @@ class Handle:
             return object.__getattribute__(self, "_murphy_value")
         except AttributeError:
             value = self._murphy_peer.request("base", self)
-        if isinstance(value, Handle):
+        if type(value) is not _BASES.get(self._murphy_base):
             self._murphy_refuse("used")
         if self._murphy_peer.trust == "strict" or self._murphy_base not in ("list", "dict", "set", "bytearray"):
             object.__setattr__(self, "_murphy_value", value)
@@ -267,6 +265,11 @@ def _own_iter(self):
     return self
 
 
+def _class_of(self):
+    """For `isinstance`, which looks here too: the built-in type that the object's class extends."""
+    return _BASES[self._murphy_base]
+
+
 def _doc(self):
     return self._murphy_peer.request("getattr", self, "__doc__")
 
@@ -301,6 +304,8 @@ def handle_class(name, sort, specials, base):
         body = _methods(sort, set(specials), base)
         body |= {"__slots__": (), "__doc__": property(_doc), "__hash__": Handle.__hash__}
         body |= {"_murphy_sort": sort, "_murphy_base": base}
+        if base in _BASES:
+            body["__class__"] = property(_class_of)
         body["_murphy_specials"] = frozenset(specials)
         label = name if sort == "object" and name.isidentifier() else "Handle"
         _made[key] = type(label, (Handle,), body)

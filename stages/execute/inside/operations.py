@@ -2,13 +2,13 @@
 
 import operator
 
-_BASES = (bool, int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset)
+BASES = (bool, int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset)
 
 
 def base_of(value):
     """The built-in type that `value` extends, or None; asks the type itself, never the object."""
     for cls in type.__dict__["__mro__"].__get__(type(value)):
-        if cls in _BASES:
+        if cls in BASES:
             return cls
     return None
 
@@ -25,9 +25,9 @@ def plain_base(value):
     if base is int:
         return int.__add__(value, 0)
     if base is float:
-        return float.__add__(value, 0.0)
+        return float.__pos__(value)
     if base is complex:
-        return complex.__add__(value, 0j)
+        return complex.__pos__(value)
     return value
 
 

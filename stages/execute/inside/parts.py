@@ -1,9 +1,11 @@
 """Value types of the standard library (Counter, Decimal, datetime, ...) that cross as their parts. Run alone: no."""
 
+import array
 import collections
 import datetime
 import decimal
 import fractions
+import pathlib
 import uuid
 
 from refusals import Malformed
@@ -12,6 +14,12 @@ from refusals import Malformed
 def _factory(factory):
     """What makes a defaultdict's values, if that is a built-in type; else a missing key is an error."""
     return factory if factory in (int, float, bool, str, list, dict, set, tuple) else None
+
+
+def _zone(moment):
+    """The time zone of a time or datetime as a fixed offset; equal moments stay equal."""
+    offset = moment.utcoffset()
+    return moment.tzinfo if type(moment.tzinfo) is datetime.timezone or offset is None else datetime.timezone(offset)
 
 
 def _parts_of_timezone(value):
@@ -34,10 +42,13 @@ PARTS = {
     datetime.date: ("date", lambda v: (v.year, v.month, v.day)),
     datetime.datetime: (
         "datetime",
-        lambda v: (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, v.tzinfo, v.fold),
+        lambda v: (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond, _zone(v), v.fold),
     ),
-    datetime.time: ("time", lambda v: (v.hour, v.minute, v.second, v.microsecond, v.tzinfo, v.fold)),
+    datetime.time: ("time", lambda v: (v.hour, v.minute, v.second, v.microsecond, _zone(v), v.fold)),
     uuid.UUID: ("UUID", lambda v: (v.bytes,)),
+    array.array: ("array", lambda v: (v.typecode, v.tolist())),
+    pathlib.PosixPath: ("PosixPath", lambda v: (str(v),)),
+    pathlib.PurePosixPath: ("PurePosixPath", lambda v: (str(v),)),
     type({}.keys()): ("keys", lambda v: (list(v),)),
     type({}.values()): ("values", lambda v: (list(v),)),
     type({}.items()): ("items", lambda v: (list(v),)),
@@ -93,6 +104,9 @@ BUILD = {
     "datetime": lambda *p: datetime.datetime(*p[:7], _timezone_or_none(p[7]), fold=p[8]),
     "time": lambda *p: datetime.time(*p[:4], _timezone_or_none(p[4]), fold=p[5]),
     "UUID": lambda data: uuid.UUID(bytes=_of_type(data, bytes)),
+    "array": lambda code, items: array.array(_of_type(code, str), _of_type(items, list)),
+    "PosixPath": lambda text: pathlib.PosixPath(_of_type(text, str)),
+    "PurePosixPath": lambda text: pathlib.PurePosixPath(_of_type(text, str)),
     "keys": lambda keys: dict.fromkeys(_of_type(keys, list)).keys(),
     "values": lambda values: dict(enumerate(_of_type(values, list))).values(),
     "items": lambda items: dict(_pairs(items)).items(),

@@ -207,6 +207,8 @@ class References:
             raise codec.Malformed("an exception")
         _, lineage, text, args, frames, number = packed
         cls = self._class_from(lineage)
+        if issubclass(cls, BaseExceptionGroup):  # what it held stays where it is
+            args = (text, [Exception(text)])
         try:
             error = cls(*args) if cls not in self._class_ids else cls.__new__(cls, *args)
         except Exception:
