@@ -157,7 +157,7 @@ class Update(Section):
     is_min: Annotated[float, Field(ge=0)] = _field(0.0, "lower bound of the correction")
     mask_truncated: bool = _field(False, "leave completions out that ran into max_tokens")
     tokens_per_batch: Count = _field(2048, "tokens per forward pass; memory follows it, numbers do not", tracked=False)
-    logits_chunk: Count = _field(512, "positions whose logits exist at one time", tracked=False)
+    logits_chunk: Count = _field(128, "positions whose logits exist at one time", tracked=False)
     gradient_checkpointing: bool = _field(False, "recompute activations in the backward pass", tracked=False)
     dtype: Literal["float32", "bfloat16"] = _field(
         "float32", "the trainer's arithmetic; weights and moments stay float32"

@@ -42,12 +42,18 @@ class ChunkedLogprobs(torch.autograd.Function):
         exact = torch.promote_types(hidden.dtype, torch.float32)
         logp, lse, entropy = (torch.empty(len(target), dtype=exact, device=hidden.device) for _ in range(3))
         cast = weight.to(hidden.dtype)
+        # made once: fresh memory of this size costs as much as what is computed in it
+        space = hidden.new_empty(2, min(chunk, len(target)), len(weight), dtype=exact)
         for a in range(0, len(target), chunk):
             b = slice(a, a + chunk)
-            logits = _logits(hidden[b], cast, temperature)
-            lse[b] = torch.logsumexp(logits, 1)
+            logits, e = space[:, : len(target[b])]
+            _logits(hidden[b], cast, temperature, logits)
+            top = logits.amax(1, keepdim=True)
+            torch.sub(logits, top, out=e).exp_()
+            total = e.sum(1)
+            lse[b] = top[:, 0] + total.log()
             logp[b] = logits.gather(1, target[b, None])[:, 0] - lse[b]
-            entropy[b] = lse[b] - torch.linalg.vecdot(torch.exp(logits - lse[b, None]), logits)
+            entropy[b] = lse[b] - torch.linalg.vecdot(e, logits) / total
         ctx.save_for_backward(hidden, weight, target, lse)
         ctx.temperature, ctx.chunk = temperature, chunk
         ctx.mark_non_differentiable(entropy)
@@ -60,11 +66,14 @@ class ChunkedLogprobs(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
         cast = weight.to(hidden.dtype)
         moved = grad.nonzero()[:, 0]  # clipped and masked tokens have no gradient: no logits for them
+        scaled = grad / ctx.temperature
+        space = hidden.new_empty(min(ctx.chunk, len(moved)), len(weight), dtype=lse.dtype)
         for at in moved.split(ctx.chunk):
             part = hidden[at]
-            d = _logits(part, cast, ctx.temperature).sub_(lse[at, None]).exp_().mul_(-grad[at, None])
-            d.scatter_add_(1, target[at, None], grad[at, None])
-            d = d.div_(ctx.temperature).to(hidden.dtype)
+            d = _logits(part, cast, ctx.temperature, space[: len(at)])
+            d.sub_(lse[at, None]).exp_().mul_(-scaled[at, None])
+            d.scatter_add_(1, target[at, None], scaled[at, None])
+            d = d.to(hidden.dtype)
             grad_hidden[at] = d @ cast
             if grad_weight is not None and grad_weight.dtype == d.dtype:
                 grad_weight.addmm_(d.T, part)
@@ -73,10 +82,13 @@ class ChunkedLogprobs(torch.autograd.Function):
         return grad_hidden, grad_weight, None, None, None
 
 
-def _logits(hidden: Tensor, weight: Tensor, temperature: float) -> Tensor:
-    """(m, V) logits over the temperature, in float32 at least."""
-    logits = hidden @ weight.T
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)).div_(temperature)
+def _logits(hidden: Tensor, weight: Tensor, temperature: float, out: Tensor) -> Tensor:
+    """(m, V) logits over the temperature, put into `out`, which is float32 at least."""
+    if hidden.dtype == out.dtype:
+        torch.mm(hidden, weight.T, out=out)
+    else:
+        out.copy_(hidden @ weight.T)
+    return out if temperature == 1 else out.div_(temperature)
 
 
 def _on(device: torch.device, array: np.ndarray) -> Tensor:

@@ -6,6 +6,7 @@ What it does not cover: reading tables and the version without a step (``__main_
 from __future__ import annotations
 
 import argparse
+import ctypes
 import shutil
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,13 @@ from stages.update.optim import export_state, export_weights, import_state, impo
 from stages.update.ranks import Ranks
 from stages.update.state import State, load_checkpoint, save_checkpoint, save_policy
 from stages.update.train import Progress, Trainer, forward_tokens, train_version
+
+
+def _give_back() -> None:
+    """Return freed memory to the system: what activations took, before writing takes copies of weights and moments."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)
 
 
 @dataclass
@@ -91,6 +99,7 @@ class Session:
                 f"as the KL to the version's start went above {self.settings.target_kl}"
             )
         with self.timings.phase("save"):
+            _give_back()
             moments = export_state(trainer.model, trainer.optimiser, keep=self.ranks.first)
             model = self._whole_model(trainer)
             if not self.ranks.first:
@@ -136,6 +145,7 @@ class Session:
 
         def keep(now: Progress) -> None:
             with self.timings.phase("checkpoint"):
+                _give_back()
                 weights = export_weights(trainer.model, keep=self.ranks.first)
                 moments = export_state(trainer.model, trainer.optimiser, keep=self.ranks.first)
                 if self.ranks.first:
