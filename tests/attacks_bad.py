@@ -752,3 +752,9 @@ bad(
     "import ctypes\nl=ctypes.CDLL(None)\ndef f(x):\n    l.shmget(1234,4096,0o1666)\n    return 0",
 )
 bad("stdin-in-f", "failed:runtime_error", "def f(x): return int(input())")
+bad(
+    "huge-integers",
+    WRONG,
+    "def f(x): return 1 << 40_000_000 if x == 1 else [{1: 1 << 3_000_000}]\n",
+    ["assert f(1) == 2", "assert f(2) == [2]"],
+)

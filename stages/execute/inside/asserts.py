@@ -19,6 +19,7 @@ _OPERATORS = {
     "In": ("in", lambda a, b: a in b),
     "NotIn": ("not in", lambda a, b: a not in b),
 }
+_MAX_BITS, _LOOKED_AT = 200_000, 100_000  # of one integer, and values of one structure
 COMPARE, TRUTH = "__murphy_compare__", "__murphy_truth__"
 
 
@@ -65,10 +66,30 @@ class Notes:
         raise AssertFailed
 
 
+def _has_endless_digits(value):
+    """Whether `repr` would write integers so large that it takes longer than any test: its time is quadratic."""
+    found, seen = [value], 0
+    while found and seen < _LOOKED_AT:
+        item = found.pop()
+        seen += 1
+        kind = type(item)
+        if kind is int and item.bit_length() > _MAX_BITS:
+            return True
+        if kind in (list, tuple, set, frozenset):
+            found += item
+        elif kind is dict:
+            found += item
+            found += item.values()
+    return False
+
+
 def short(value, limit=400):
     """`repr`, at most `limit` characters, head and tail; never raises an Exception."""
     try:
-        text = repr(value)
+        endless = _has_endless_digits(value)
+        size = value.bit_length() if type(value) is int else 0
+        text = f"<{type(value).__name__} of {size} bits>" if endless and size else "<very large integers>"
+        text = text if endless else repr(value)
     except Exception:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]} ... {text[-limit // 3 :]}"
