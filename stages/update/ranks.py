@@ -64,7 +64,7 @@ class Ranks:
             # gradients are summed: each row was divided by the step's global denominator
             part.set_force_sum_reduction_for_comms(True)
             part.set_gradient_divide_factor(1.0)
-        model.pack_logprobs = MethodType(pack_logprobs, model)
+        model.pack_logprobs = MethodType(_no_views, model)
         register_fsdp_forward_method(model, "pack_logprobs")
         return model
 
@@ -95,6 +95,12 @@ class Ranks:
 
 
 ALONE = Ranks()
+
+
+def _no_views(model, pack: Pack, compute: Compute) -> tuple[Tensor, Tensor]:
+    """:func:`pack_logprobs` as FSDP wants what a module returns."""
+    logp, entropy = pack_logprobs(model, pack, compute)
+    return logp.clone(), entropy.clone()
 
 
 def join(choice: str) -> Ranks:
