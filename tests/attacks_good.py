@@ -710,3 +710,37 @@ good(
         "assert {f(1)}=={(1,1)}",
     ],
 )
+
+# ---- threads and coroutines
+
+good(
+    "callbacks-from-threads",
+    """
+from concurrent.futures import ThreadPoolExecutor
+def f(g, xs):
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(g, xs))
+""",
+    [
+        "assert f(lambda x: x * x, range(50)) == [x * x for x in range(50)]",
+        "seen = []\nf(seen.append, range(9))\nassert sorted(seen) == list(range(9))",
+    ],
+)
+good(
+    "coroutines",
+    """
+import asyncio
+async def f(x):
+    await asyncio.sleep(0.01)
+    if x < 0: raise ValueError('negative')
+    return 2 * x
+class Box:
+    async def get(self, x): return await f(x)
+""",
+    [
+        "import asyncio\nassert asyncio.run(f(1)) == 2",
+        "import asyncio\nasync def main():\n    return await asyncio.gather(f(1), f(2))\nassert asyncio.run(main()) == [2, 4]",
+        "import asyncio, pytest\nwith pytest.raises(ValueError, match='negative'):\n    asyncio.run(f(-1))",
+        "import asyncio\nassert asyncio.get_event_loop_policy().new_event_loop().run_until_complete(Box().get(3)) == 6",
+    ],
+)

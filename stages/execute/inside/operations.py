@@ -31,6 +31,13 @@ def plain_base(value):
     return value
 
 
+def run(coroutine):
+    """What a coroutine gives, run to its end where it was made."""
+    import asyncio
+
+    return asyncio.run(coroutine)
+
+
 # What one end may ask the other to do with an object.
 OPERATIONS = {
     "call": lambda target, args, kwargs: target(*args, **kwargs),
@@ -58,6 +65,7 @@ OPERATIONS = {
     "pow": pow,
     "enter": lambda target: type(target).__enter__(target),
     "exit": lambda target, *exc: type(target).__exit__(target, *exc),
+    "run": run,
     "dir": lambda target: [name for name in dir(target) if not name.startswith("_")],
     **{
         name: getattr(operator, name)

@@ -8,6 +8,7 @@ Sorts: ``?`` request, ``=`` answer, ``^`` an exception, ``~`` a value that may n
 everything that it reads; what it does not understand ends the test as protocol_error. Run alone: no.
 """
 
+import _thread
 import struct
 import sys
 
@@ -38,6 +39,7 @@ class Peer(References):
         self.returns_arguments = False  # answer calls with the arguments as the call left them
         self.takes_arguments = False  # the other end answers calls so
         self.frames_of = lambda error: ""
+        self._asking = _thread.RLock()  # threads of a program may all call a function of the tests
         self.broken = None  # the Closed or Malformed that ended this channel
         self._nesting, self._buffer = 0, bytearray()
 
@@ -79,7 +81,8 @@ class Peer(References):
     def request(self, operation, *operands):
         """Ask the other end; answers its questions meanwhile. Raises what it raises."""
         try:
-            return self._request(operation, operands)
+            with self._asking:
+                return self._request(operation, operands)
         except (Closed, codec.Malformed) as error:
             self.broken = error
             raise

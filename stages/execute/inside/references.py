@@ -31,6 +31,11 @@ def cut(text, limit=MAX_MESSAGE):
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]} ... {text[-limit // 3 :]}"
 
 
+async def _awaited(handle):
+    """A coroutine of this end, for one of the other end."""
+    return handle._murphy_peer.request("run", handle)
+
+
 def _text_of(error):
     return getattr(error, "_murphy_text", "")
 
@@ -87,6 +92,8 @@ class References:
             return "module", self._name_of(value), (), "", ()
         if isinstance(value, _FUNCTIONS):
             return "function", self._name_of(value), ("call",), "", ()
+        if kind is types.CoroutineType:
+            return "coroutine", self._name_of(value), (), "", ()
         base = base_of(value)
         return "object", self._name_of(kind), specials_of(kind), base.__name__ if base else "", ()
 
@@ -153,7 +160,7 @@ class References:
             handle = object.__new__(handle_class(name, sort, specials, base))
             for key, value in (("_murphy_peer", self), ("_murphy_id", number), ("_murphy_label", name)):
                 object.__setattr__(handle, key, value)
-            self._handles[number] = handle
+            self._handles[number] = _awaited(handle) if sort == "coroutine" else handle
 
     def _class_from(self, lineage):
         """A local exception class for one of the other end, by its ancestry."""
