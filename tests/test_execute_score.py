@@ -25,7 +25,7 @@ def lines(path, rows):
 
 def score(capsys, path, *flags):
     """What `score --json` prints, and what it says beside."""
-    execute(["score", "--json", "--workers", "2", *flags, str(path)])
+    execute(["score", str(path), "--json", "--workers", "2", *flags])
     out, err = capsys.readouterr()
     return json.loads(out), err
 
@@ -177,3 +177,27 @@ def test_what_the_tasks_stage_says_is_passed_on(tmp_path):
 def test_ids_with_two_meanings_need_the_whole_name():
     known = samples.names({"a/1": {}, "b/1": {}, "a/2": {}})
     assert known == {"2": "a/2", "a/1": "a/1", "b/1": "b/1", "a/2": "a/2"}
+
+
+DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "name", "ids", "code"),
+    [
+        ("mbpp", "mbpp.jsonl", lambda row: f"Mbpp/{row['task_id']}", "code"),
+        ("kodcode", "kodcode_demo.jsonl", lambda row: row["question_id"], "solution"),
+    ],
+)
+def test_other_benchmarks_files(tmp_path, capsys, benchmark, name, ids, code):
+    """Their references score 1, an empty answer 0; the data set's file is the one that users have."""
+    if not (DATA / name).exists():
+        pytest.skip(f"{name} is not beside the checkout (../shared/data)")
+    rows = [json.loads(line) for line in (DATA / name).read_text().splitlines()]
+    rows = [row for row in rows if "Algorithm_00000041" not in str(row)][:15]  # its test file holds the solution itself
+    assert len(rows) == 15
+    file = lines(tmp_path / "tasks.jsonl", rows)
+    answers = [{"task_id": ids(row), "completion": text} for row in rows for text in (row[code], "")]
+    path = lines(tmp_path / "s.jsonl", answers)
+    found, _ = score(capsys, path, "--benchmark", benchmark, "--tasks", str(file))
+    assert set(map(tuple, found["per_task"].values())) == {(2, 1)} and found["tasks"] == 15
