@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -71,24 +72,23 @@ def as_user(command, folder, readable_python):
 def judge(folder, lines, *flags, user=False):
     """Run `judge` on lines of the corpus; answers by id. What it leaves behind becomes a child of this process."""
     become_subreaper()
-    source = folder / "cases.jsonl"
-    source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    command = [sys.executable, "-m", "stages.execute", "judge", str(source), *FLAGS, *flags]
-    env = {**os.environ, "SBX_CANARY": "1"}
-    if user:
-        from stages.execute import bwrap, runtime
-
-        python = runtime.find("environment", bwrap.ROOT_UID)
-        host = Path(python.binds[0][0]) if python.binds else Path(python.python)
-        readable = str(host / "bin" / Path(python.python).name) if host.is_dir() else str(host)
+    with tempfile.TemporaryDirectory() as readable:  # pytest's own folders are closed to other users
+        folder = Path(readable) if user else folder
         folder.chmod(0o777)
-        for parent in folder.parents:
-            if parent.stat().st_uid == os.getuid() and parent != Path("/") and "pytest-of" in str(parent):
-                parent.chmod(0o755)
-        command, env = as_user(command, folder, readable)
+        source = folder / "cases.jsonl"
+        source.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        command = [sys.executable, "-m", "stages.execute", "judge", str(source), *FLAGS, *flags]
+        env = dict(os.environ)
+        if user:
+            from stages.execute import bwrap, runtime
+
+            python = runtime.find("environment", bwrap.ROOT_UID)
+            host = Path(python.binds[0][0]) if python.binds else Path(python.python)
+            program = str(host / "bin" / Path(python.python).name) if host.is_dir() else str(host)
+            command, env = as_user(command, folder, program)
+            env["LD_LIBRARY_PATH"] = str(host / "lib")  # of the copied interpreter
         env["SBX_CANARY"] = "1"
-        env["LD_LIBRARY_PATH"] = str(host / "lib")  # of the copied interpreter
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=550)
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stderr[-3000:]
     return {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
 

@@ -86,8 +86,16 @@ class CandidateBox:
                 box.close(grace=END_SECONDS)
                 status = box.status or 0
                 wait = (status - 128) & 0x7F if status > 128 else status << 8
-                raise how_it_ended(wait, box.cpu, self.cpu_seconds)
+                raise self.end(wait, box.cpu)
             return message
+
+    def end(self, status: int, cpu: float) -> Ended:
+        """What the wait status of the program's process means."""
+        end = how_it_ended(status, cpu, self.cpu_seconds)
+        return self._too_much_memory() if end.kind == "crash" and self._box.killed_for_memory() else end
+
+    def _too_much_memory(self) -> Ended:
+        return Ended("memory_limit", f"more than {self._job['memory_mb']} MB in all processes together")
 
     def too_long(self) -> Ended:
         """The end of a test that is past its wall time."""
@@ -99,7 +107,7 @@ class CandidateBox:
         if cpu > self.cpu_seconds:
             raise past_cpu(self.cpu_seconds, cpu)
         if memory > (self._job["memory_mb"] << 20) * 1.25:
-            raise Ended("memory_limit", f"more than {self._job['memory_mb']} MB in all processes together")
+            raise self._too_much_memory()
 
     def unclean(self) -> bool:
         """Whether a test left a process or a file behind, so that the next one needs a new sandbox."""

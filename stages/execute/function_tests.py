@@ -62,7 +62,7 @@ def _with_end(candidate: CandidateBox, verdict: dict) -> dict:
     known = ends.status_and_cpu(end)
     status, cpu = known or (70 << 8, 0.0)
     if lost:
-        verdict |= ends.how_it_ended(status, cpu, candidate.cpu_seconds).verdict()
+        verdict |= candidate.end(status, cpu).verdict()
     elif cpu > candidate.cpu_seconds:
         verdict = ends.past_cpu(candidate.cpu_seconds, cpu).verdict()
     return verdict | {"cpu": cpu, "candidate_lost": known is None}

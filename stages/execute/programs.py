@@ -33,7 +33,7 @@ def run(candidate: CandidateBox, test: dict, task: dict) -> dict:
         for fd in (in_write, out_read, err_read):
             with contextlib.suppress(OSError):
                 os.close(fd)
-    ended = _failure(candidate.cpu_seconds, status, cpu, bytes(err).decode("utf-8", "backslashreplace").strip())
+    ended = _failure(candidate, status, cpu, bytes(err).decode("utf-8", "backslashreplace").strip())
     return {**(ended or _compared(bytes(out), expected, task)), "cpu": cpu}
 
 
@@ -95,12 +95,12 @@ def _drain(fd: int, buffer: bytearray, keep: int) -> bool:
     return bool(chunk)
 
 
-def _failure(limit: float, status: int, cpu: float, err: str) -> dict | None:
+def _failure(candidate: CandidateBox, status: int, cpu: float, err: str) -> dict | None:
     """Kind and message of a program that ran too long or did not end with status 0."""
-    if cpu > limit:
-        return ends.past_cpu(limit, cpu).verdict()
+    if cpu > candidate.cpu_seconds:
+        return ends.past_cpu(candidate.cpu_seconds, cpu).verdict()
     if os.WIFSIGNALED(status):
-        return ends.how_it_ended(status, cpu, limit).verdict()
+        return candidate.end(status, cpu).verdict()
     if not os.WEXITSTATUS(status):
         return None
     if err.startswith("\x00syntax_error"):

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stages.execute import seccomp
+from stages.execute.cgroup import Group
 
 BOX = "/usr/local/box"  # where our own files stand inside; runtime.py binds them there
 MAX_MESSAGE = 1 << 20  # bytes of one message from inside
@@ -101,8 +102,10 @@ def errors_pipe() -> tuple[int, int]:
 class Box:
     """What every sandbox has: a wire, the pipe of its errors, and the host's pid of its process 1 (0: none)."""
 
-    def __init__(self, wire: Wire, errors: int):
+    def __init__(self, wire: Wire, errors: int, group: Group | None = None):
         self.wire, self._errors, self.init = wire, errors, 0
+        self._group = group
+        self._killed_before = group.killed_for_memory() if group else 0
         self.cpu = 0.0  # seconds that everything inside used, known after close
         self.status: int | None = None  # exit status, known after close: 128 + signal, or the program's
 
@@ -112,6 +115,10 @@ class Box:
             return os.read(self._errors, 2000).decode("utf-8", "backslashreplace").strip()
         except (BlockingIOError, OSError):
             return ""
+
+    def killed_for_memory(self) -> bool:
+        """Whether the kernel killed something inside because its group's memory was used up."""
+        return self._group is not None and self._group.killed_for_memory() > self._killed_before
 
     def unclean(self) -> bool:
         """Whether a test left a process or a file behind, so that the next one needs a new sandbox."""
@@ -140,10 +147,17 @@ class Box:
 class Sandbox(Box):
     """A bwrap with one of our programs inside; `wire` speaks to it. `namespaces`: it may make more."""
 
-    def __init__(self, command: Sequence[str], program: str, uid: int, namespaces: bool = False):
+    def __init__(
+        self,
+        command: Sequence[str],
+        program: str,
+        uid: int,
+        namespaces: bool = False,
+        group: Group | None = None,
+    ):
         control, inside = socket.socketpair()
         errors_read, errors_write = errors_pipe()
-        super().__init__(Wire(control), errors_read)
+        super().__init__(Wire(control), errors_read, group)
         info_read, info_write = os.pipe()
         filter_file = _filter_file(namespaces)
         passed = [info_write, inside.fileno()]
@@ -177,6 +191,10 @@ class Sandbox(Box):
                 self.init = int(json.loads(info.read() or b"{}").get("child-pid", 0))
         except ValueError:
             self.init = 0
+        if group is not None and self.init:
+            # whoever was started before the move is moved too: our program inside does nothing until it is spoken to
+            group.adopt(self.init)
+            group.adopt(*descendants(self.init))
 
     def close(self, grace: float = 0.0) -> None:
         """Kill everything inside and reap it; returns when nothing is left. `grace`: seconds to end by itself first."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stages.common import verdicts as words
 from stages.common.cli import UserError
 from stages.common.config import Execute
-from stages.execute import bwrap, feedback, modes, runtime, seccomp
+from stages.execute import bwrap, cgroup, feedback, modes, runtime, seccomp
 from stages.execute.pool import Pool
 
 # modules that are warm: in the programs' zygote, and where tests are evaluated
@@ -30,7 +30,8 @@ COMMON += [
     "abc",
     "cmath",
 ]
-TESTING = ["pytest", "unittest", "math", "collections", "itertools", "functools", "re", "random", "string", "json"]
+ASSERTS = ["math", "collections", "itertools", "functools", "re", "random", "string", "json"]
+TESTING = ["pytest", "unittest", *ASSERTS]
 MAX_SOURCE = 16 << 20  # characters of a program
 
 
@@ -60,18 +61,20 @@ def sandboxes(settings: Execute, packages: Iterable[str], workers: int) -> Sandb
         if seccomp.clone_number() is None:
             raise UserError(f"execute.sandbox: zygote is not made for {os.uname().machine}; set execute.sandbox: bwrap")
         commands |= {f"{name}_zygote": bwrap.command(p, True) for name, p in (("candidate", plain), ("tests", tests))}
+    groups = cgroup.find(cgroup.own())
     starts = [
         {
             "commands": commands,
+            "cgroup": groups.base and str(groups.base / f"sandboxes-{os.getpid()}-{slot}"),
             "uid": bwrap.sandbox_uid(slot),
             "packages": [runtime.PACKAGES],
-            "preload": {"candidate": COMMON, "tests": TESTING},
+            "preload": {"candidate": COMMON, "asserts": ASSERTS, "tests": TESTING},
             "settings": settings.model_dump(),
         }
         for slot in range(workers)
     ]
     facts = {"bwrap": f"{program.version} ({program.source})", "python_inside": python.version}
-    facts["sandbox"] = settings.sandbox
+    facts |= {"sandbox": settings.sandbox, "cgroup": groups.words}
     return Sandboxes(starts, facts)
 
 

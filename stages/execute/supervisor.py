@@ -6,9 +6,11 @@ means stands in ends.py. Standard library only.
 """
 
 import time
+from pathlib import Path
 
 from stages.execute import ends, function_tests, programs
 from stages.execute.candidate_box import CandidateBox
+from stages.execute.cgroup import Group
 from stages.execute.sandbox import Sandbox, Wire
 from stages.execute.tests_box import TestsBox
 from stages.execute.zygote import Zygote
@@ -24,20 +26,27 @@ class Supervisor:
         self.settings = start["settings"]
         self._commands, self._uid, self._packages = start["commands"], start["uid"], start["packages"]
         self._candidate: CandidateBox | None = None
-        self._tests = TestsBox(self._commands["tests"], self._uid, self._packages, start["preload"]["tests"])
+        self._tests = {  # by whether pytest is warm in it, which makes every process forked from it dearer
+            pytest: TestsBox(self._commands["tests"], self._uid, self._packages, start["preload"][name])
+            for pytest, name in ((True, "tests"), (False, "asserts"))
+        }
+        self._group = Group(Path(start["cgroup"])) if start["cgroup"] else None
         self._zygotes: dict[str, Zygote] = {}
         if self.settings["sandbox"] == "zygote":
             for name in ("candidate", "tests"):
                 command, preload = self._commands[f"{name}_zygote"], start["preload"][name]
                 tmp_mb = self.settings["tmp_mb"]
-                self._zygotes[name] = Zygote(command, self._uid, self._packages, preload, tmp_mb)
+                self._zygotes[name] = Zygote(command, self._uid, self._packages, preload, tmp_mb, self._group)
 
     def reset(self) -> None:
         """Close every sandbox."""
         self._drop()
-        self._tests.close()
+        for tests in self._tests.values():
+            tests.close()
         for zygote in self._zygotes.values():
             zygote.close()
+        if self._group is not None:
+            self._group.close()
 
     def judge(self, job: dict) -> dict:
         """Verdicts of the tests from ``job["first"]`` on, until one runs out of time."""
@@ -62,7 +71,8 @@ class Supervisor:
                 if verdict.get("load"):  # the program does not even load: it is the same for all tests
                     results += [{**verdict, "test": n} for n in range(number + 1, len(tests))]
                     break
-                if self._candidate is not None and self._candidate.unclean():
+                more = number + 1 < len(tests)
+                if more and self._candidate is not None and self._candidate.unclean():
                     self._drop()
         finally:
             self._leave_side()
@@ -72,8 +82,10 @@ class Supervisor:
     def _start_candidate(self, job: dict) -> None:
         inside = job["mode"] == "in_process"
         name, program = ("tests", "in_process.py") if inside else ("candidate", "candidate.py")
+        if self._group is not None:  # the zygotes are in it too
+            self._group.limit((job["memory_mb"] << 20) * 5 // 4 + (128 << 20), self.settings["processes"] + 16)
         zygote = self._zygotes.get(name)
-        box = zygote.open(program) if zygote else Sandbox(self._commands[name], program, self._uid)
+        box = zygote.open(program) if zygote else Sandbox(self._commands[name], program, self._uid, group=self._group)
         self._candidate = CandidateBox(box, job, self.settings, self._uid)
         self._candidate.load(self._packages)
 
@@ -88,19 +100,20 @@ class Supervisor:
             self._side = None
 
     def _test(self, job: dict, number: int) -> dict:
-        test = job["task"]["tests"][number]
+        one = job["task"]["tests"][number]
         if job["mode"] == "stdio":
-            return programs.run(self._candidate, test, job["task"])
+            return programs.run(self._candidate, one, job["task"])
         if job["mode"] == "in_process":
-            return _in_process(self._candidate, test)
+            return _in_process(self._candidate, one)
+        tests = self._tests[job["task"]["kind"] == "pytest"]
         if self._side is None:
-            self._side = self._tests.child(self._task(job))
+            self._side = tests.child(self._task(job))
         verdict = function_tests.run(self._candidate, self._side, number)
         if verdict.pop("candidate_lost", False):
             self._drop()
         if verdict.pop("side_lost", False):
             self._leave_side()
-            self._tests.close()
+            tests.close()
         return verdict
 
     def _task(self, job: dict) -> dict:
@@ -119,7 +132,7 @@ def _in_process(candidate: CandidateBox, test: str) -> dict:
         raise ends.forged()
     status, cpu = known
     if answer.get("kind") not in IN_PROCESS_KINDS:
-        raise ends.how_it_ended(status, cpu, candidate.cpu_seconds)
+        raise candidate.end(status, cpu)
     if cpu > candidate.cpu_seconds:
         raise ends.past_cpu(candidate.cpu_seconds, cpu)
     texts = {name: answer.get(name) for name in ("message", "got", "expected", "assert")}

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 
 from stages.execute import seccomp
+from stages.execute.cgroup import Group
 from stages.execute.sandbox import Box, Sandbox, SandboxFailed, Wire, errors_pipe
 
 START_SECONDS = 60  # for a sandbox to come up on a machine that is busy
@@ -23,8 +24,16 @@ END_SECONDS = 20  # for the kernel to take a killed sandbox apart on a machine t
 class Zygote:
     """One warm process; started when it is first needed, and again after it was lost."""
 
-    def __init__(self, command: Sequence[str], uid: int, packages: Sequence[str], preload: Sequence[str], tmp_mb: int):
-        self._command, self._uid = command, uid
+    def __init__(
+        self,
+        command: Sequence[str],
+        uid: int,
+        packages: Sequence[str],
+        preload: Sequence[str],
+        tmp_mb: int,
+        group: Group | None = None,
+    ):
+        self._command, self._uid, self._group = command, uid, group
         filter_steps = seccomp.program() or b""
         self._start = {"packages": packages, "preload": preload, "tmp_mb": tmp_mb, "filter": filter_steps.hex()}
         self._box: Sandbox | None = None
@@ -32,7 +41,7 @@ class Zygote:
     def open(self, program: str) -> "ZygoteBox":
         """A sandbox with one of our programs inside. Raises SandboxFailed where none can be made."""
         if self._box is None:
-            self._box = Sandbox(self._command, "zygote.py", self._uid, namespaces=True)
+            self._box = Sandbox(self._command, "zygote.py", self._uid, True, self._group)
             self._box.wire.send({**self._start, "clone": seccomp.clone_number()})
             self._next("start")
         ours, theirs = socket.socketpair()
@@ -40,7 +49,7 @@ class Zygote:
         sent = self._box.wire.send({"program": program}, [theirs.fileno(), errors_write])
         theirs.close()
         os.close(errors_write)
-        box = ZygoteBox(self, Wire(ours), errors_read)
+        box = ZygoteBox(self, Wire(ours), errors_read, self._group)
         if not sent:
             box.abandon()
             self.close()
@@ -79,8 +88,8 @@ class Zygote:
 class ZygoteBox(Box):
     """One sandbox out of a zygote; as :class:`stages.execute.sandbox.Sandbox`."""
 
-    def __init__(self, zygote: Zygote, wire: Wire, errors: int):
-        super().__init__(wire, errors)
+    def __init__(self, zygote: Zygote, wire: Wire, errors: int, group: Group | None):
+        super().__init__(wire, errors, group)
         self._zygote = zygote
         self._pidfd = -1
 

@@ -31,7 +31,7 @@ class Notes:
     """What the latest call gave and which assert failed."""
 
     def __init__(self):
-        self.sites = []  # (source, operator, swapped) of each assert
+        self.sites = []  # (condition as a syntax tree, operator, swapped) of each assert
         self.call = None  # (label, args, kwargs, result) of the latest call on the candidate
         self.failed = None  # (source, got, expected) texts of the assert that failed
 
@@ -49,19 +49,19 @@ class Notes:
 
     def compare(self, site, left, right):
         """What a rewritten comparison calls."""
-        source, symbol, swapped = self.sites[site]
+        condition, symbol, swapped = self.sites[site]
         if _OPERATORS[symbol][1](left, right):
             return True
         got, expected = (right, left) if swapped else (left, right)
         text = short(expected) if symbol == "Eq" else f"{_OPERATORS[symbol][0]} {short(expected)}"
-        self.failed = (source, short(got), text)
+        self.failed = (_source(condition), short(got), text)
         raise AssertFailed
 
     def truth(self, site, value):
         """What any other rewritten condition calls."""
         if value:
             return True
-        source = self.sites[site][0]
+        source = _source(self.sites[site][0])
         self.failed = (source, short(self.call[3]) if self.call else short(value), None)
         raise AssertFailed
 
@@ -95,22 +95,26 @@ def short(value, limit=400):
     return text if len(text) <= limit else f"{text[: limit * 2 // 3]} ... {text[-limit // 3 :]}"
 
 
+def _source(condition):
+    """The text of an assert's condition, at most about 600 characters."""
+    source = ast.unparse(condition)
+    return source if len(source) <= 600 else source[:400] + " ... " + source[-200:]
+
+
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, notes):
         self.notes = notes
 
     def visit_Assert(self, node):
-        source = ast.unparse(node.test)
-        source = source if len(source) <= 600 else source[:400] + " ... " + source[-200:]
         number = ast.Constant(len(self.notes.sites))
         test = node.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
             calls = [any(isinstance(n, ast.Call) for n in ast.walk(side)) for side in (left, right)]
-            self.notes.sites.append((source, type(test.ops[0]).__name__, calls == [False, True]))
+            self.notes.sites.append((test, type(test.ops[0]).__name__, calls == [False, True]))
             call = ast.Call(ast.Name(COMPARE, ast.Load()), [number, left, right], [])
         else:
-            self.notes.sites.append((source, "", False))
+            self.notes.sites.append((test, "", False))
             call = ast.Call(ast.Name(TRUTH, ast.Load()), [number, test], [])
         return ast.copy_location(ast.Assert(ast.copy_location(call, test), node.msg), node)
 

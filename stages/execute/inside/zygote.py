@@ -76,6 +76,7 @@ def _fresh_files(tmp_mb):
     _mount("devpts", "/dev/pts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=620")
     _mount("proc", "/proc", _NOSUID | _NODEV | _NOEXEC)
     _write("/proc/sys/user/max_user_namespaces", b"0")
+    _write("/proc/self/oom_score_adj", b"1000")  # should memory run out, the program goes before anything else
     _mount(None, "/proc", _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
     os.chdir("/tmp")  # what was the current folder is the warm process's
 
