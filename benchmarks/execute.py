@@ -155,6 +155,7 @@ def ours(rows: list[dict], samples: int, setting: str, split: bool, workers: int
 
 def other(name: str, python: Path, folder: Path, workers: int, stat: Path | None) -> dict:
     """One run of another harness."""
+    (folder / "samples_eval_results.json").unlink(missing_ok=True)  # else EvalPlus asks whether to write it again
     command = [str(python), "-c", OTHER, name, str(workers), str(stat or "")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
