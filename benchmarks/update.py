@@ -217,7 +217,9 @@ def trl_python() -> str:
         [packages] = folder.glob("lib/python3*/site-packages")
         below = [path for path in sys.path if path.endswith("site-packages")]
         (packages / "below.pth").write_text("\n".join(below) + "\n")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", TRL], check=True)
+        done = subprocess.run([python, "-m", "pip", "install", "--quiet", TRL], capture_output=True, text=True)
+        if done.returncode:  # else it only complains about what lies below and TRL does not use
+            raise SystemExit(done.stderr)
         (folder / "ready").touch()
     return str(python)
 

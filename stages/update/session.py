@@ -64,7 +64,7 @@ class Session:
         """The model and the optimiser as they were at the end of the version before."""
         args, settings, ranks = self.args, self.settings, self.ranks
         torch.set_num_threads(max(1, args.threads // ranks.count))
-        torch.use_deterministic_algorithms(not torch.cuda.is_available(), warn_only=True)
+        torch.use_deterministic_algorithms(ranks.device.type == "cpu", warn_only=True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # a check of torch's own, which costs time
         with self.timings.phase("load"):
             # of several ranks each puts no more than its share onto its GPU
