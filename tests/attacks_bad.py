@@ -758,3 +758,76 @@ bad(
     "def f(x): return 1 << 40_000_000 if x == 1 else [{1: 1 << 3_000_000}]\n",
     ["assert f(1) == 2", "assert f(2) == [2]"],
 )
+
+# ---- ends of the tests' process: a program may only fail by them
+
+bad(
+    "attributes-of-an-exception-that-ask",
+    "failed:runtime_error|failed:protocol_error|failed:wrong_answer",
+    PEER
+    + """
+class Hostile:
+    def __bool__(self): raise SystemExit
+    __str__ = __repr__ = __len__ = __bool__
+    def __format__(self, spec): raise KeyboardInterrupt
+class E(Exception):
+    def __init__(self):
+        for name in ('_murphy_text', '_murphy_frames', '_murphy_origin', 'args', 'name'): self.__dict__[name] = Hostile()
+def f(x):
+    ops = sys.modules[type(peer()).__module__].OPERATIONS
+    ops['dir'] = lambda target: ['_murphy_text', '_murphy_frames', '_murphy_origin', 'name', '__class__', 'x']
+    ops['getattr'] = lambda target, name: Hostile()
+    raise E
+""",
+)
+bad(
+    "ends-while-its-text-is-asked",
+    "failed:early_exit|failed:wrong_answer|failed:unsupported_value",
+    """
+import os
+class T:
+    def __str__(self): os._exit(0)
+    __repr__ = __format__ = lambda self, *a: os._exit(0)
+    __bool__ = lambda self: False
+def f(x): return T()
+""",
+    ["assert f(1), f(1)", "r = f(1)\nassert r, f'got {r}'", "raise ValueError(f(1))"],
+)
+bad(
+    "keys-that-are-unhashable-there",
+    "failed:wrong_answer|failed:protocol_error|failed:unsupported_value|failed:runtime_error",
+    PEER
+    + """
+import codec, struct
+def f(x):
+    p = peer()
+    body = b'd' + struct.pack('>I', 1) + b'l' + struct.pack('>I', 0) + b'N'
+    p._sock.sendall(struct.pack('>IcI', len(body), b'=', 0) + body)
+    return 0
+""",
+    ["assert f(1) == 2"],
+)
+bad(
+    "half-a-frame",
+    "failed:timeout",
+    PEER
+    + """
+import struct, time
+def f(x):
+    peer()._sock.sendall(struct.pack('>IcI', 100, b'=', 0) + b'x')
+    time.sleep(100)
+""",
+    ["assert f(1) == 2"],
+)
+bad(
+    "kills-everything",
+    "failed:crash|failed:early_exit|failed:wrong_answer",
+    """
+import os, signal
+def f(x):
+    for pid in (-1, 1, 0):
+        try: os.kill(pid, signal.SIGKILL)
+        except OSError: pass
+    return 0
+""",
+)

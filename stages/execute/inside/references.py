@@ -222,15 +222,19 @@ class References:
             error = cls.__new__(cls)
         if cls in self._class_ids:
             error.args = args
-        error._murphy_text, error._murphy_frames, error._murphy_origin = text, frames, (self, number)
         if cls in self._class_ids and number in self._handles:
             error.__dict__.update(self._attributes(number))
+        error._murphy_text, error._murphy_frames, error._murphy_origin = text, frames, (self, number)
         return error
 
     def _attributes(self, number):
         try:
             names = self.request("dir", self._handles[number])
-            return [(n, self.request("getattr", self._handles[number], n)) for n in names[:20] if n not in _PLAIN_NAMES]
+            return [
+                (n, self.request("getattr", self._handles[number], n))
+                for n in names[:20]
+                if not n.startswith("_") and n not in _PLAIN_NAMES
+            ]
         except (Closed, codec.Malformed):
             raise
         except Exception:

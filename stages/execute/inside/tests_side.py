@@ -186,7 +186,10 @@ class Judge:
             elif isinstance(error, NameError | ImportError) and not remote(error) and end.missing:
                 kind, message = "missing_entry_point", f"the program defines no {end.missing}"
             else:
-                kind, message = describe(error)
+                try:
+                    kind, message = describe(error)
+                except BaseException:  # its text asks the program, which may end or refuse just then
+                    kind, message = "wrong_answer", None
         if refusals:
             kind, message = refusals[0].kind, str(refusals[0])
         if end.broken is not None:
