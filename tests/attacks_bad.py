@@ -831,3 +831,82 @@ def f(x):
     return 0
 """,
 )
+
+# ---- beside the tests, in one process
+
+BESIDE = """
+import pytest
+from solution import f
+
+@pytest.fixture
+def one():
+    return 1
+
+def test_one(one, capsys):
+    assert f(one) == 2
+"""
+bad("beside-exits", "failed:early_exit", "def f(x):\n    import os\n    os._exit(0)\n", None, test_code=BESIDE)
+bad(
+    "beside-exits-at-once", "failed:early_exit|failed:runtime_error", "import os\nos._exit(0)\n", None, test_code=BESIDE
+)
+bad(
+    "beside-writes-verdicts",
+    "failed:protocol_error",
+    """
+import json, os
+for fd in range(3, 64):
+    try: os.write(fd, json.dumps({'kind': 'passed'}).encode())
+    except OSError: pass
+os._exit(0)
+""",
+    None,
+    test_code=BESIDE,
+)
+bad(
+    "beside-skips",
+    "failed:wrong_answer|failed:runtime_error",
+    "import pytest\ndef f(x): pytest.skip('no')\n",
+    None,
+    test_code=BESIDE,
+)
+bad(
+    "beside-skips-all",
+    "failed:wrong_answer|failed:runtime_error",
+    "import pytest\npytest.skip('no', allow_module_level=True)\n",
+    None,
+    test_code=BESIDE,
+)
+bad(
+    "beside-changes-pytest",
+    "failed:protocol_error",
+    """
+import _pytest.python
+_pytest.python.Function.runtest = lambda self: None
+def f(x): return 0
+""",
+    None,
+    test_code=BESIDE,
+)
+bad(
+    "beside-changes-the-runner",
+    "failed:protocol_error|failed:wrong_answer",
+    """
+import _pytest.runner, _pytest.python
+_pytest.runner.pytest_runtest_call = lambda item: None
+_pytest.python.pytest_pyfunc_call = lambda pyfuncitem: True
+def f(x): return 0
+""",
+    None,
+    test_code=BESIDE,
+)
+bad(
+    "beside-writes-conftest",
+    WRONG,
+    """
+open('/tmp/conftest.py', 'w').write('def pytest_pyfunc_call(pyfuncitem): return True')
+def f(x): return 0
+""",
+    None,
+    test_code=BESIDE,
+)
+bad("beside-always-equal", WRONG, "def f(x): return 0\n", None, test_code=BESIDE)

@@ -744,3 +744,9 @@ class Box:
         "import asyncio\nassert asyncio.get_event_loop_policy().new_event_loop().run_until_complete(Box().get(3)) == 6",
     ],
 )
+good(
+    "beside-the-tests",
+    "def f(x):\n    print('here')\n    return 2 * x\n",
+    None,
+    test_code="from solution import f\ndef test_f(capsys, tmp_path):\n    assert f(1) == 2\n    assert capsys.readouterr().out == 'here\\n'\n",
+)
