@@ -20,23 +20,31 @@ wildcard_constraints:
     version=r"\d+",
     turn=r"\d+",
     shard=r"\d+",
-    benchmark=r"[a-z]+",
+    benchmark=r"[a-z][a-z0-9-]*",
 
 
-# Ascending, so that a long chain of versions is planned a link at a time and not in one deep recursion.
+if RUN.compare.arms:
+
+    include: "workflow/rules/compare.smk"
+
+else:
+
+    include: "workflow/rules/tasks.smk"
+    include: "workflow/rules/policy.smk"
+    include: "workflow/rules/generate.smk"
+    include: "workflow/rules/execute.smk"
+    include: "workflow/rules/credit.smk"
+    include: "workflow/rules/update.smk"
+    include: "workflow/rules/evaluate.smk"
+    include: "workflow/rules/report.smk"
+
+
+# Versions ascending, so that a long chain of them is planned a link at a time and not in one deep recursion.
 rule all:
     default_target: True
     input:
-        policies=[policy(v) for v in range(RUN.versions + 1)],
-        evals=evals(),
+        policies=(
+            [] if RUN.compare.arms else [policy(v) for v in range(RUN.versions + 1)]
+        ),
+        evals=[] if RUN.compare.arms else evals(),
         report=f"{RESULTS}/report.html",
-
-
-include: "workflow/rules/tasks.smk"
-include: "workflow/rules/policy.smk"
-include: "workflow/rules/generate.smk"
-include: "workflow/rules/execute.smk"
-include: "workflow/rules/credit.smk"
-include: "workflow/rules/update.smk"
-include: "workflow/rules/evaluate.smk"
-include: "workflow/rules/report.smk"

@@ -250,13 +250,16 @@ def write_update(run: Path, version: int, losses: list[float], tokens: list[int]
     tables.write(run / f"updates/version={version}/part-0.parquet", tables.UPDATES, rows, made)
 
 
+HARD = {"h4": "hard", "h5": "hard", "HumanEval/0": None, "HumanEval/1": None}
+
+
 def write_evals(run: Path, benchmark: str, version: int, solved_at: Mapping[str, list[int | None]], k: int) -> None:
     """`solved_at`: for each task, the attempt that solved it in each chain."""
     rows = [
         {
             "task_id": task,
             "sample": sample,
-            "difficulty": "easy",
+            "difficulty": HARD.get(task, "easy"),
             "attempts": k if at is None else at,
             "solved_at": at,
             "first_kind": "passed" if at == 1 else "wrong_answer",

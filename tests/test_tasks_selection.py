@@ -3,9 +3,9 @@
 import pytest
 
 from stages.common.cli import UserError
-from stages.tasks import own
+from stages.tasks import bigcodebench, livecodebench, own
 from stages.tasks.records import Record
-from stages.tasks.selection import chosen, in_order, is_heldout, share
+from stages.tasks.selection import chosen, in_order, is_heldout, released, share, worded
 
 LEVELS = ["easy", "hard", None]
 
@@ -97,3 +97,28 @@ def test_golden_hashes():
 
 def test_order_of_difficulties():
     assert in_order(["zen", "hard", None, "easy", "hard"]) == ["easy", "hard", "none", "zen"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kept"),
+    [(None, None, "abc"), ("2024-10-01", None, "bc"), (None, "2024-10-01", "ab"), ("2024-09-30", "2024-12-31", "ab")],
+)
+def test_release_window_includes_both_days(first, last, kept):
+    days = {"a": "2024-09-30T00:00:00", "b": "2024-10-01", "c": "2025-01-05"}
+    rows = [Record(f"row {name}", {"question_id": name, "contest_date": day}) for name, day in days.items()]
+    assert [row.fields["question_id"] for row in released(rows, livecodebench, first, last)] == list(kept)
+
+
+def test_a_release_window_needs_release_days():
+    with pytest.raises(UserError, match="format own does not say"):
+        list(released(records(1), own, "2024-01-01", None))
+    with pytest.raises(UserError, match="line 1: field 'contest_date' is missing"):
+        list(released(records(1), livecodebench, "2024-01-01", None))
+
+
+def test_wording_of_bigcodebench():
+    row = Record("row 1", {"instruct_prompt": "in words", "complete_prompt": "def f():"})
+    assert [r.fields for r in worded([row], bigcodebench, "complete")] == [{"complete_prompt": "def f():"}]
+    assert next(iter(worded([row], bigcodebench, "instruct"))).fields["instruct_prompt"] == "in words"
+    with pytest.raises(UserError, match="one wording only"):
+        list(worded(records(1), own, "complete"))

@@ -15,6 +15,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 RESULTS = f"results/{RUN.run}"
+START = f"results/{RUN.start}" if RUN.start else None
 ENVIRONMENT = f"{workflow.basedir}/envs/{RUN.device}.yaml"
 # Stages run in the interpreter that runs Snakemake; --sdm conda puts its own first on the path.
 PYTHON = (
@@ -45,6 +46,16 @@ def code(stage):
     return sorted(os.path.relpath(p) for p in files)
 
 
+def merged(*settings):
+    """One configuration out of several, later ones on top."""
+    whole = {}
+    for one in settings:
+        for key, value in one.items():
+            both = isinstance(value, dict) and isinstance(whole.get(key), dict)
+            whole[key] = merged(whole[key], value) if both else value
+    return whole
+
+
 def policy(version):
     """The file that says a policy is whole."""
     return f"{RESULTS}/policies/version={version}/manifest.json"
@@ -73,8 +84,8 @@ def earlier(table):
 
 def benchmarks():
     """The task tables that policies are evaluated on, and how many tasks of each (None: all)."""
-    limits = {"heldout": RUN.evaluate.heldout, "humaneval": RUN.evaluate.humaneval}
-    return {name: limit for name, limit in limits.items() if limit != 0}
+    chosen = RUN.evaluate.benchmarks.items()
+    return {name: one.limit for name, one in chosen if one.limit != 0}
 
 
 def evaluated_parts(table, version, turns):
@@ -89,6 +100,7 @@ def evaluated():
     """The policy versions that are evaluated, ascending."""
     chosen = {
         "ends": {0, RUN.versions},
+        "last": {RUN.versions},
         "all": set(range(RUN.versions + 1)),
         "none": set(),
     }[RUN.evaluate.versions]
@@ -101,6 +113,32 @@ def evals():
         f"{RESULTS}/evals/benchmark={name}/version={version}/part-0.parquet"
         for version in evaluated()
         for name in benchmarks()
+    ]
+
+
+# The runs of a comparison.
+MEMBERS = [(arm, seed) for arm in RUN.compare.arms for seed in RUN.compare.seeds]
+BASELINE = next(iter(RUN.compare.arms), None)
+
+
+def member(arm, seed):
+    """The name of a run of the comparison."""
+    return f"{RUN.run}-{arm}-{seed}"
+
+
+def ends(arm):
+    """The last version of an arm's runs, as `evaluate compare` takes them: all seeds together."""
+    return ",".join(
+        f"results/{member(arm, seed)}@{RUN.versions}" for seed in RUN.compare.seeds
+    )
+
+
+def pages(*arms):
+    """The reports of arms' runs, each written when all else of its run is there."""
+    return [
+        f"results/{member(arm, seed)}/report.html"
+        for arm in arms
+        for seed in RUN.compare.seeds
     ]
 
 

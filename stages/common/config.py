@@ -18,6 +18,8 @@ from stages.common.cli import UserError
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
+Day = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 
 
 def _field(default: object, text: str, tracked: bool = True, **limits: object) -> object:
@@ -43,6 +45,11 @@ class Tasks(Section):
     hub_split: str = _field("train", "split of a hub data set")
     limit: Count | None = _field(None, "take this many tasks, chosen by hash of their ids; none takes all")
     difficulty: list[str] = _field([], "keep only tasks of these difficulties; empty keeps all")
+    released_from: Day | None = _field(None, "keep tasks released on this day or later (YYYY-MM-DD; livecodebench)")
+    released_until: Day | None = _field(None, "keep tasks released on this day or before")
+    wording: Literal["instruct", "complete"] = _field(
+        "instruct", "bigcodebench: ask in words, or with the code to complete"
+    )
     heldout_share: Share = _field(0.2, "share of the tasks held out for evaluation, by hash of the task id")
 
 
@@ -68,6 +75,9 @@ class Generate(Section):
     group_size: Count = _field(4, "G: completions sampled from each prompt")
     tasks_per_version: Count | None = _field(
         16, "tasks drawn for each policy version, no repeats until all were used; none takes all"
+    )
+    tokens_per_version: Count | None = _field(
+        None, "open no more groups once a version has sampled about so many tokens; none is no limit"
     )
     temperature: Annotated[float, Field(ge=0)] = _field(0.8, "sampling temperature")
     top_p: Annotated[float, Field(gt=0, le=1)] = _field(
@@ -167,15 +177,44 @@ class Update(Section):
     lora_alpha: Positive = _field(32.0, "LoRA scaling")
 
 
+class Benchmark(Section):
+    """Tasks that policies are evaluated on: the keys of `tasks` that say where they come from."""
+
+    source: str | None = _field(None, "as tasks.source; none takes the benchmark's own name")
+    format: Tasks.model_fields["format"].annotation = _field("auto", "as tasks.format")
+    hub_split: str = _field("test", "split of a hub data set")
+    difficulty: list[str] = _field([], "keep only tasks of these difficulties; empty keeps all")
+    released_from: Day | None = _field(None, "keep tasks released on this day or later (YYYY-MM-DD; livecodebench)")
+    released_until: Day | None = _field(None, "keep tasks released on this day or before")
+    wording: Literal["instruct", "complete"] = _field("instruct", "as tasks.wording")
+    limit: int | None = _field(None, "evaluate this many tasks; none takes all, 0 leaves the benchmark out", ge=0)
+
+    def tasks(self, name: str) -> Tasks:
+        """The settings to import it with."""
+        given = self.model_dump(exclude={"limit", "source"})
+        return Tasks(**given, source=self.source or name, limit=self.limit or None)
+
+
 class Evaluate(Section):
     """Iteration-k evaluation."""
 
-    versions: Literal["ends", "all", "none"] = _field("ends", "policy versions evaluated: first and last, all, or none")
+    versions: Literal["ends", "last", "all", "none"] = _field("ends", "policy versions evaluated: first and last, ...")
     iterations: Annotated[int, Field(ge=1, le=10)] = _field(3, "attempts k a policy has, with feedback in between")
     samples: Count = _field(1, "chains per task")
     temperature: Annotated[float, Field(ge=0)] = _field(0.0, "0 is greedy")
-    heldout: int | None = _field(None, "held-out tasks evaluated; none takes all, 0 leaves them out", ge=0)
-    humaneval: int | None = _field(0, "HumanEval tasks evaluated; none takes all 164", ge=0)
+    feedback_from: Literal["visible", "all"] = _field(
+        "visible", "tests that feedback between attempts may quote; all is the protocol of some papers, and easier"
+    )
+    benchmarks: dict[Name, Benchmark] = _field({}, "by name; heldout is the run's own held-out tasks")
+
+    @model_validator(mode="after")
+    def _names(self) -> "Evaluate":
+        own = self.benchmarks.get("heldout", Benchmark())
+        if own != Benchmark(limit=own.limit):
+            raise ValueError("evaluate.benchmarks.heldout: only limit can be set; its tasks come from the run's own")
+        if "train" in self.benchmarks:
+            raise ValueError("evaluate.benchmarks.train: that name is the training tasks'; choose another")
+        return self
 
 
 class Report(Section):
@@ -186,6 +225,13 @@ class Report(Section):
     )
 
 
+class Compare(Section):
+    """Several runs from one version 0, and a report that compares them; see docs/compare.md."""
+
+    arms: dict[Name, dict] = _field({}, "runs to compare: what each changes in this configuration; first the baseline")
+    seeds: list[int] = _field([0], "each arm is run with each of these seeds")
+
+
 class Config(Section):
     """A whole run."""
 
@@ -194,6 +240,7 @@ class Config(Section):
     )
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = _field("run", "results go to results/<run>/")
     seed: int = _field(0, "seed of everything that is drawn", ge=0)
+    start: str | None = _field(None, "name of a run whose tasks and version 0 this one takes; none makes its own")
     versions: Count = _field(2, "policy updates; may be raised later, the run goes on")
     turns: Count = _field(2, "S: attempts in a tree, the first included")
     tasks: Tasks = Tasks()
@@ -205,6 +252,7 @@ class Config(Section):
     update: Update = Update()
     evaluate: Evaluate = Evaluate()
     report: Report = Report()
+    compare: Compare = Compare()
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Config":

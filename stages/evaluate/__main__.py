@@ -35,7 +35,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     for name in ("first", "second"):
         compare.add_argument(
-            name, metavar=name.upper(), help="a run and version (results/demo@2), a folder of evals, or one file"
+            name,
+            metavar=name.upper(),
+            help="a run and version (results/demo@2), a folder of evals, or one file; several with commas "
+            "in between (runs with different seeds) count as one",
         )
     compare.add_argument("--benchmark", help="compare on this benchmark only; otherwise on all, which must be the same")
     compare.add_argument(
@@ -94,11 +97,11 @@ def _compare(args: argparse.Namespace) -> None:
 
     if args.resamples < 1:
         raise UserError(f"--resamples must be at least 1, got {args.resamples}")
-    first, second = sources.find(args.first), sources.find(args.second)
+    first, second = sources.find_all(args.first), sources.find_all(args.second)
     results, notes = {}, []
     for name in _benchmarks(args, first, second):
-        a = sources.load(args.first, first[name])
-        b = sources.load(args.second, second.get(name) or next(iter(second.values())))
+        a = sources.load_all(args.first, first[name])
+        b = sources.load_all(args.second, second.get(name) or next(iter(second.values())))
         found, unknown = differences(a.made_by, b.made_by, set(a.solved_at), set(b.solved_at))
         refused = {what: text for what, text in found.items() if what == "tasks" or what not in args.despite}
         if refused:

@@ -1,6 +1,7 @@
 """The evaluations that a command line names: an EVALS file, a folder of them, or a run's folder, with ``@VERSION``.
 
-``results/demo@2`` is version 2 of a run; ``results/demo/evals/benchmark=heldout/version=2`` the same for one benchmark.
+``results/demo@2`` is version 2 of a run; ``results/demo/evals/benchmark=heldout/version=2`` the same for one benchmark;
+``results/a@2,results/b@2`` runs that differ in their seeds, whose chains are put together.
 """
 
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 from stages.common import tables
 from stages.common.cli import UserError
 from stages.evaluate.compare import Evaluation
+from stages.evaluate.settings import differences
 
 
 def _part(path: Path, key: str) -> str:
@@ -40,6 +42,33 @@ def find(source: str) -> dict[str, list[Path]]:
     for file in chosen:
         found[_part(file, "benchmark")].append(file)
     return dict(found)
+
+
+def find_all(sources: str) -> dict[str, list[list[Path]]]:
+    """The files of several sources with commas in between, by benchmark, one list per source.
+
+    UserError where one has a benchmark that another has not.
+    """
+    each = {source: find(source) for source in sources.split(",")}
+    first, known = next(iter(each.items()))
+    for source, found in each.items():
+        if found.keys() != known.keys():
+            only = ", ".join(sorted(found.keys() ^ known.keys()))
+            raise UserError(f"{first} and {source}: {only} is in one of them only; evaluate them alike")
+    return {benchmark: [found[benchmark] for found in each.values()] for benchmark in known}
+
+
+def load_all(label: str, sources: list[list[Path]]) -> Evaluation:
+    """Several evaluations of the same tasks as one with the chains of all; UserError unless made alike."""
+    loaded = [load(str(files[0]), files) for files in sources]
+    one = loaded[0]
+    for other in loaded[1:]:
+        found, _ = differences(one.made_by, other.made_by, set(one.solved_at), set(other.solved_at))
+        if found:
+            told = "; ".join(f"{what}: {text}" for what, text in found.items())
+            raise UserError(f"{one.label} and {other.label} cannot be put together: {told}")
+    solved = {task: [at for each in loaded for at in each.solved_at[task]] for task in one.solved_at}
+    return Evaluation(label, solved, one.difficulty, one.made_by)
 
 
 def load(label: str, files: list[Path]) -> Evaluation:

@@ -5,8 +5,10 @@ again. A turn with nothing to do writes a zero-row table and never imports vLLM.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stages.common import tables
 from stages.common.cli import UserError, add_settings, run, settings_from
@@ -14,8 +16,38 @@ from stages.common.config import Generate
 from stages.common.ids import node_id, seed_for
 from stages.common.policy import read_manifest
 from stages.common.timing import Timings
+from stages.generate.budget import wave
+from stages.generate.engine import Completion, Request
 from stages.generate.extract import extract_code
 from stages.generate.plan import Prompt, children, draw_tasks, first_tasks, roots
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass
+class Group:
+    """The nodes of one prompt as rows, with the requests that fill them; `most` tokens at most."""
+
+    tokenizer: "PreTrainedTokenizerBase"
+    prompt: Prompt
+    most: int
+    rows: list[dict] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+
+    def fill(self, completions: Iterator[Completion]) -> int:
+        """Take this group's completions; returns their tokens."""
+        for row, _ in zip(self.rows, self.requests, strict=False):
+            completion = next(completions)
+            text = self.tokenizer.decode(completion.ids, skip_special_tokens=True)
+            row |= {
+                "completion_ids": completion.ids,
+                "sampling_logprobs": completion.logprobs,
+                "text": text,
+                "code": extract_code(text, self.prompt.task["entry_point"]),
+                "finish_reason": completion.finish_reason,
+            }
+        return sum(len(row["completion_ids"]) for row in self.rows)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -57,48 +89,59 @@ def _prompts(args: argparse.Namespace, settings: Generate) -> list[Prompt]:
     return children(turns, tasks, settings)
 
 
-def _sample(prompts: Sequence[Prompt], args: argparse.Namespace, settings: Generate, timings: Timings) -> list[dict]:
-    """Rows of the rollouts table for every prompt's group."""
-    policy = read_manifest(args.policy)
-    from stages.generate.engine import Engine, Request  # vLLM: only where there is something to sample
+def _spent(paths: Sequence[Path]) -> int:
+    """Tokens that the turns before have sampled."""
+    import pyarrow.compute as pc
 
-    engine = None
-    with timings.phase("tokenizer"):
-        from transformers import AutoTokenizer
+    read = (tables.read(path, tables.ROLLOUTS, ["completion_ids"])["completion_ids"] for path in paths)
+    return sum(pc.sum(pc.list_value_length(ids)).as_py() or 0 for ids in read)
 
-        tokenizer = AutoTokenizer.from_pretrained(args.policy)
+
+def _groups(prompts: Sequence[Prompt], args: argparse.Namespace, settings: Generate, policy_hash: str) -> list[Group]:
+    """The nodes of each prompt, not sampled yet, and what to ask the engine for."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(args.policy)
     if not tokenizer.chat_template:
         raise UserError(f"{args.policy}: its tokenizer has no chat template; use an instruct model, or add one")
-    rows, requests = [], []
+    groups = []
     for prompt in prompts:
         text = tokenizer.apply_chat_template(prompt.messages, tokenize=False, add_generation_prompt=True)
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         room = min(settings.max_tokens, settings.max_model_len - len(ids))
         fits = room >= min(settings.max_tokens, 16)  # fewer tokens than that hold no program
+        group = Group(tokenizer, prompt, room * settings.group_size if fits else 0)
         for sample in range(settings.group_size if fits else 1):
             name = node_id(prompt.group_id, sample, prompt.parent_id is None)
             seed = seed_for(args.seed, name)
-            rows.append(_row(prompt, name, sample, text, ids, seed, policy.hash))
+            group.rows.append(_row(prompt, name, sample, text, ids, seed, policy_hash))
             if fits:
-                requests.append(Request(name, ids, room, seed))
-    if requests:
-        engine = Engine(args.policy, settings, timings)
-        with timings.phase("sample", "tokens") as phase:
-            completions = engine.sample(requests)
-            phase.count = sum(len(completion.ids) for completion in completions)
-        sampled = {r.name: c for r, c in zip(requests, completions, strict=True)}
-        entry_points = {prompt.group_id: prompt.task["entry_point"] for prompt in prompts}
-        for row in rows:
-            if completion := sampled.get(row["node_id"]):
-                text = tokenizer.decode(completion.ids, skip_special_tokens=True)
-                row |= {
-                    "completion_ids": completion.ids,
-                    "sampling_logprobs": completion.logprobs,
-                    "text": text,
-                    "code": extract_code(text, entry_points[row["group_id"]]),
-                    "finish_reason": completion.finish_reason,
-                }
-    return rows
+                group.requests.append(Request(name, ids, room, seed))
+        groups.append(group)
+    return groups
+
+
+def _sample(prompts: Sequence[Prompt], args: argparse.Namespace, settings: Generate, timings: Timings) -> list[dict]:
+    """Rows of the rollouts table for every group that the budget allows, in the order of the prompts."""
+    policy = read_manifest(args.policy)
+    with timings.phase("tokenizer"):
+        groups = _groups(prompts, args, settings, policy.hash)
+    budget = settings.tokens_per_version
+    left = None if budget is None else max(0, budget // settings.shards - _spent(args.rollouts))
+    if not any(group.requests for group in groups) or (left == 0):
+        return [row for group in groups if not group.requests for row in group.rows]
+    from stages.generate.engine import Engine  # vLLM: only where there is something to sample
+
+    engine, spent, opened = Engine(args.policy, settings, timings), 0, 0
+    with timings.phase("sample", "tokens") as phase:
+        while count := wave([group.most for group in groups[opened:]], left, spent / opened if opened else None):
+            now = groups[opened : opened + count]
+            completions = iter(engine.sample([request for group in now for request in group.requests]))
+            tokens = sum(group.fill(completions) for group in now)
+            left = None if left is None else max(0, left - tokens)
+            spent, opened = spent + tokens, opened + count
+        phase.count = spent
+    return [row for group in groups[:opened] for row in group.rows]
 
 
 def _row(prompt: Prompt, name: str, sample: int, text: str, ids: list[int], seed: int, policy_hash: str) -> dict:

@@ -1,11 +1,11 @@
-"""`python -m stages.report summary|page|views RUN_DIR`: look at a run's tables, in the terminal or in a browser."""
+"""`python -m stages.report summary|page|compare|views`: look at runs' tables, in the terminal or in a browser."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
-from stages.common.cli import add_settings, run, settings_from
+from stages.common.cli import UserError, add_settings, run, settings_from
 from stages.common.config import Report
 
 
@@ -19,6 +19,17 @@ def _parser() -> argparse.ArgumentParser:
     page.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
     page.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the page")
     add_settings(page, Report)
+    compare = commands.add_parser("compare", help="write a page that compares runs: arms, each of one or more seeds")
+    compare.add_argument(
+        "--arm", nargs="+", action="append", required=True, metavar=("NAME RUN_DIR", "RUN_DIR"), dest="arms",
+        help="an arm's name and its runs' folders, seed by seed; the first arm is the baseline",
+    )  # fmt: skip
+    compare.add_argument(
+        "--compared", nargs="+", type=Path, default=[], metavar="FILE",
+        help="NAME.json of every other arm: what `stages.evaluate compare BASELINE ARM --json` printed",
+    )  # fmt: skip
+    compare.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the page")
+    compare.add_argument("--json", type=Path, metavar="FILE", help="where to write the numbers")
     views = commands.add_parser("views", help="write murphy.sql into the run's folder: its tables as DuckDB views")
     views.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
     return parser
@@ -46,6 +57,23 @@ def _page(args: argparse.Namespace) -> None:
     print(f"{args.out}: {args.out.stat().st_size / 1e6:.1f} MB")
 
 
+def _compare(args: argparse.Namespace) -> None:
+    from dataclasses import asdict
+
+    from stages.common.files import write_text
+    from stages.report import comparison
+
+    for name, *folders in args.arms:
+        if not folders:
+            raise UserError(f"--arm {name}: give its runs' folders too")
+    arms = {name: [Path(folder) for folder in folders] for name, *folders in args.arms}
+    found = comparison.collect(arms, args.compared)
+    if args.json:
+        write_text(args.json, json.dumps(asdict(found), indent=1) + "\n")
+    write_text(args.out, comparison.render(args.out.resolve().parent.name, arms, found))
+    print(f"{args.out}: {args.out.stat().st_size / 1e6:.1f} MB")
+
+
 def _views(args: argparse.Namespace) -> None:
     from stages.report import views
 
@@ -56,7 +84,7 @@ def _views(args: argparse.Namespace) -> None:
 def main(argv: list[str]) -> int:
     """Run one of the commands."""
     args = _parser().parse_args(argv)
-    {"summary": _summary, "page": _page, "views": _views}[args.command](args)
+    {"summary": _summary, "page": _page, "compare": _compare, "views": _views}[args.command](args)
     return 0
 
 

@@ -228,3 +228,19 @@ def steps(rows: Sequence[dict], value: str, title: str) -> dict:
     )
     point = alt.OverlayMarkDef(size=30, color="role:signal") if len(rows) <= 50 else False
     return _done(chart.mark_line(strokeWidth=1.5, color="role:signal", point=point), 130)
+
+
+def differences(rows: Sequence[dict]) -> dict:
+    """Differences in pass@1 from the baseline, in points, with their intervals: a row per arm, a mark per iteration."""
+    base = _chart(rows).encode(
+        y=alt.Y("arm:N", title=None, sort=None),
+        yOffset=alt.YOffset("iteration:N"),
+        color=alt.Color("iteration:N", title="attempts", scale=alt.Scale(range="category"), legend=_row()),
+    )
+    x = alt.X("points:Q", title="points of pass@1 above the baseline", axis=alt.Axis(tickCount=6, grid=True))
+    tooltip = ["arm:N", "iteration:O", *(alt.Tooltip(f"{n}:Q", format="+.1f") for n in ("points", "low", "high"))]
+    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color="role:quiet").encode(x="zero:Q")
+    rule = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(x=x, tooltip=tooltip)
+    shown = {(row["arm"], row["iteration"]) for row in rows}
+    return _done(alt.layer(zero, rule, point), max(80, 22 * len(shown)))

@@ -106,6 +106,30 @@ class Asker:
         """pass@1 by iteration."""
         return self("evals", iterations=queries.iterations(self._connection, self._run))
 
+    def difficulty(self) -> runs.Query:
+        """pass@1 by difficulty and iteration."""
+        return self("difficulty", iterations=queries.iterations(self._connection, self._run))
+
+
+def evaluation(ask: Asker) -> list[Figure]:
+    """Evaluation in detail: by difficulty, by the attempt that was right, and what each turn did."""
+    levels, first, turns = ask.difficulty(), ask("first_success"), ask("eval_turns")
+    figures = []
+    if any(row["difficulty"] != "unknown" for row in levels.dicts()):
+        last = [row for row in levels.dicts() if row["iteration"] == max(r["iteration"] for r in levels.dicts())]
+        drawn = []
+        for name in dict.fromkeys(row["benchmark"] for row in last):
+            rows = [row for row in last if row["benchmark"] == name]
+            caption = f"{name}, {rows[0]['iteration']} attempts"
+            drawn.append((caption, charts.by_version(rows, "pass_at_1", "difficulty", "pass@1")))
+        figures.append(figure(levels, "difficulty", "pass@1 by difficulty", "", drawn, wide=len(drawn) > 1))
+    note = "Chains by the attempt that was right first; – is never."
+    figures.append(figure(first, "first_success", "The attempt that was right", note, open=True))
+    if turns.rows:
+        note = "Wrong to right, right to wrong: what retries made of the attempt before. Shares are of the attempts."
+        figures.append(figure(turns, "eval_turns", "Evaluation turn by turn", note, open=True, wide=True))
+    return figures
+
 
 def learning(ask: Asker) -> Section:
     """Evaluation, reward and solved tasks by version."""
@@ -119,6 +143,7 @@ def learning(ask: Asker) -> Section:
         note = "Scored on hidden tests after 1, 2, ... attempts, with the executor's feedback in between. "
         note += "Bars: 95 % Wilson intervals over tasks."
         figures.append(figure(evals, "evals", "pass@1 by iteration", note, drawn, wide=len(drawn) > 1))
+        figures += evaluation(ask)
     if rewards.rows:
         rows = [
             {**row, "low": row["mean_reward"] - row["half_width"], "high": row["mean_reward"] + row["half_width"]}

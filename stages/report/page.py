@@ -7,10 +7,14 @@ page; the trees are unpacked and drawn by the page's own scripts. The same table
 import json
 from importlib.metadata import version as package_version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stages.common import runs
 from stages.common.config import Report
 from stages.report import figures, trees
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "python.js", "diff.js", "tree.js", "explorer.js")
@@ -66,22 +70,10 @@ def libraries(provenances: list[dict]) -> list[tuple[str, str]]:
     return [(name, ", ".join(sorted(versions))) for name, versions in sorted(seen.items())]
 
 
-def render(run: Path, settings: Report) -> str:
-    """The page of the run in folder `run`; UserError where it is no run's folder."""
+def template(name: str) -> "jinja2.Template":
+    """A template of the report; text put into it is escaped."""
     import jinja2
 
-    run = Path(run)
-    connection = runs.connect(run)
-    ask = figures.Asker(connection, run)
-    sections = figures.sections(ask)
-    packed, all_trees = trees.pack(connection, run, settings.trees)
-    made_by = runs.provenances(run)
-    specs = {
-        f"{figure.id}-{index}": spec
-        for section in sections
-        for figure in section.figures
-        for index, (_, spec) in enumerate(figure.charts)
-    }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -89,7 +81,29 @@ def render(run: Path, settings: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.jinja").render(
+    return environment.get_template(name)
+
+
+def specs_of(sections: list[figures.Section]) -> dict[str, dict]:
+    """The charts of the sections' figures, by the names that the page gives them."""
+    return {
+        f"{figure.id}-{index}": spec
+        for section in sections
+        for figure in section.figures
+        for index, (_, spec) in enumerate(figure.charts)
+    }
+
+
+def render(run: Path, settings: Report) -> str:
+    """The page of the run in folder `run`; UserError where it is no run's folder."""
+    run = Path(run)
+    connection = runs.connect(run)
+    ask = figures.Asker(connection, run)
+    sections = figures.sections(ask)
+    packed, all_trees = trees.pack(connection, run, settings.trees)
+    made_by = runs.provenances(run)
+    specs = specs_of(sections)
+    return template("page.jinja").render(
         run=run.resolve().name,
         tiles=figures.tiles(ask),
         sections=sections,

@@ -42,12 +42,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _import(args: argparse.Namespace) -> None:
-    from stages.tasks.selection import chosen
+    from stages.tasks.selection import chosen, released, worded
     from stages.tasks.sources import converted, records
 
     warnings.simplefilter("ignore", SyntaxWarning)  # about a data set's code, such as "\\d" in a plain string
     settings = settings_from(args, Tasks)
     module, rows, is_hub = records(settings, args.seed)
+    rows = released(rows, module, settings.released_from, settings.released_until)
+    rows = worded(rows, module, settings.wording)
     tasks, left_out = converted(chosen(rows, module, settings.difficulty, settings.limit), module, is_hub)
     for reason in left_out:
         print(f"left out: {reason}")

@@ -14,7 +14,7 @@ import zlib
 from stages.tasks.records import Record, new_test, task
 
 FIELDS = ("question_id", "question_content", "public_test_cases")
-USES = (*FIELDS, "private_test_cases", "starter_code", "metadata", "difficulty")
+USES = (*FIELDS, "private_test_cases", "starter_code", "metadata", "difficulty", "contest_date")
 CPU_SECONDS = 6.0  # per test, as the benchmark's own runner has it
 MAX_BYTES = 1 << 30  # of one row's private tests, unpacked
 _MODULES = (
@@ -37,6 +37,11 @@ def name(record: Record) -> str:
 def difficulty(record: Record) -> str | None:
     """easy, medium or hard, as the contest's site says."""
     return record.get("difficulty", default=None)
+
+
+def released(record: Record) -> str:
+    """When the contest was held, an ISO date or time; hub data sets hold it as a time, files as text."""
+    return str(record.get("contest_date", kind=object))
 
 
 def pickled_string(data: bytes) -> str:

@@ -31,6 +31,29 @@ def in_order(difficulties: Iterable[str | None]) -> list[str]:
     return [name for name in LEVELS if name in names] + sorted(names - set(LEVELS))
 
 
+def released(records: Iterable[Record], module: ModuleType, first: str | None, last: str | None) -> Iterator[Record]:
+    """The records released from day `first` to day `last` (YYYY-MM-DD, both included; None is open).
+
+    Raises UserError for a format that knows no such day, and for a row without one.
+    """
+    if (first or last) and not hasattr(module, "released"):
+        name = module.__name__.rpartition(".")[2]
+        raise UserError(f"tasks.released_from, released_until: format {name} does not say when a task was released")
+    for record in records:
+        if not (first or last) or (first or "") <= module.released(record)[:10] <= (last or "9999"):
+            yield record
+
+
+def worded(records: Iterable[Record], module: ModuleType, wording: str) -> Iterator[Record]:
+    """The records, asked for in the `wording` that is wanted: a data set with both asks in words unless told."""
+    if wording == "complete" and "instruct_prompt" not in module.USES:
+        name = module.__name__.rpartition(".")[2]
+        raise UserError(f"tasks.wording: complete: format {name} has one wording only; leave the key out")
+    for record in records:
+        fields = {key: value for key, value in record.fields.items() if key != "instruct_prompt"}
+        yield Record(record.where, fields) if wording == "complete" else record
+
+
 def chosen(records: Iterable[Record], module: ModuleType, difficulty: Sequence[str], limit: int | None) -> list[Record]:
     """The records whose difficulty is wanted (any, where `difficulty` is empty); of those at most `limit`.
 

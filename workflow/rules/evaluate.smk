@@ -37,6 +37,7 @@ rule eval_generate:
             group_size=RUN.evaluate.samples if wildcards.turn == "1" else 1,
             temperature=RUN.evaluate.temperature,
             tasks_per_version=None,
+            tokens_per_version=None,
             shards=1,
         ),
         policy=lambda wildcards, input: os.path.dirname(input.policy),
@@ -70,7 +71,7 @@ rule eval_execute:
         runtime=120,
     params:
         stage_version=1,
-        flags=flags("execute"),
+        flags=flags("execute", feedback_from=RUN.evaluate.feedback_from),
     shell:
         STAGE
         + ".execute run --tasks {input.tasks} --rollouts {input.rollouts} --verdicts {output.verdicts}"

@@ -1,9 +1,15 @@
-# policy: version 0, from a package, a folder, a hub, or made on the spot.
+# policy: version 0, from a package, a folder, a hub, another run, or made on the spot.
+FIRST = (
+    RUN.policy.model_copy(update={"init": f"{START}/policies/version=0"})
+    if START
+    else RUN.policy
+)
 
 
 rule policy_init:
     input:
-        tasks=split("train") if RUN.policy.init == "nano" else [],
+        tasks=split("train") if FIRST.init == "nano" else [],
+        start=f"{START}/policies/version=0/manifest.json" if START else [],
     output:
         manifest=policy(0),
         timings=f"{RESULTS}/timings/policy/version=0.json",
@@ -19,8 +25,8 @@ rule policy_init:
         runtime=60,
     params:
         seed=RUN.seed,
-        flags=flags("policy"),
-        nano=flags("nano") if RUN.policy.init == "nano" else "",
+        flags=shlex.join(flags_for(FIRST)),
+        nano=flags("nano") if FIRST.init == "nano" else "",
         tasks=lambda wildcards, input: f"--tasks {input.tasks}" if input.tasks else "",
         folder=lambda wildcards, output: os.path.dirname(output.manifest),
     shell:

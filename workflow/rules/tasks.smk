@@ -35,11 +35,15 @@ rule benchmark_import:
     conda:
         ENVIRONMENT
     params:
-        limit=lambda wildcards: getattr(RUN.evaluate, wildcards.benchmark) or "none",
+        seed=RUN.seed,
+        flags=lambda wildcards: shlex.join(
+            flags_for(
+                RUN.evaluate.benchmarks[wildcards.benchmark].tasks(wildcards.benchmark)
+            )
+        ),
     shell:
         STAGE
-        + ".tasks import --out {output.candidates} --source {wildcards.benchmark} --limit {params.limit}"
-        " > {log} 2>&1"
+        + ".tasks import --out {output.candidates} --seed {params.seed} {params.flags} > {log} 2>&1"
 
 
 rule tasks_references:
@@ -53,7 +57,7 @@ rule tasks_references:
     benchmark:
         "{folder}/references.jsonl"
     wildcard_constraints:
-        folder=rf"{RESULTS}/import(/[a-z]+)?",
+        folder=rf"{RESULTS}/import(/[a-z][a-z0-9-]*)?",
     conda:
         ENVIRONMENT
     threads: 8
@@ -68,30 +72,54 @@ rule tasks_references:
         " --feedback {output.feedback} --workers {threads} {params.flags} > {log} 2>&1"
 
 
-rule tasks_admit:
-    input:
-        code=code("tasks"),
-        candidates=f"{RESULTS}/import/candidates.parquet",
-        verdicts=f"{RESULTS}/import/verdicts.parquet",
-        feedback=f"{RESULTS}/import/feedback.parquet",
-    output:
-        train=split("train"),
-        heldout=split("heldout"),
-        rejected=f"{RESULTS}/rejected.parquet",
-    log:
-        f"{RESULTS}/logs/tasks_admit.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/tasks_admit.jsonl"
-    localrule: True
-    conda:
-        ENVIRONMENT
-    params:
-        share=RUN.tasks.heldout_share,
-    shell:
-        STAGE
-        + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
-        " --heldout-share {params.share} --train {output.train} --heldout {output.heldout}"
-        " --rejected {output.rejected} > {log} 2>&1"
+if START:
+
+    rule tasks_taken:
+        input:
+            train=f"{START}/tasks/split=train/part-0.parquet",
+            heldout=f"{START}/tasks/split=heldout/part-0.parquet",
+            rejected=f"{START}/rejected.parquet",
+        output:
+            train=split("train"),
+            heldout=split("heldout"),
+            rejected=f"{RESULTS}/rejected.parquet",
+        log:
+            f"{RESULTS}/logs/tasks_taken.log",
+        benchmark:
+            f"{RESULTS}/benchmarks/tasks_taken.jsonl"
+        localrule: True
+        conda:
+            ENVIRONMENT
+        shell:
+            "(cp {input.train} {output.train} && cp {input.heldout} {output.heldout} &&"
+            " cp {input.rejected} {output.rejected}) > {log} 2>&1"
+
+else:
+
+    rule tasks_admit:
+        input:
+            code=code("tasks"),
+            candidates=f"{RESULTS}/import/candidates.parquet",
+            verdicts=f"{RESULTS}/import/verdicts.parquet",
+            feedback=f"{RESULTS}/import/feedback.parquet",
+        output:
+            train=split("train"),
+            heldout=split("heldout"),
+            rejected=f"{RESULTS}/rejected.parquet",
+        log:
+            f"{RESULTS}/logs/tasks_admit.log",
+        benchmark:
+            f"{RESULTS}/benchmarks/tasks_admit.jsonl"
+        localrule: True
+        conda:
+            ENVIRONMENT
+        params:
+            share=RUN.tasks.heldout_share,
+        shell:
+            STAGE
+            + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
+            " --heldout-share {params.share} --train {output.train} --heldout {output.heldout}"
+            " --rejected {output.rejected} > {log} 2>&1"
 
 
 rule benchmark_admit:
@@ -108,7 +136,7 @@ rule benchmark_admit:
     benchmark:
         f"{RESULTS}/benchmarks/benchmark_admit/{{benchmark}}.jsonl"
     wildcard_constraints:
-        benchmark="humaneval",
+        benchmark="(?!heldout/|train/)[a-z][a-z0-9-]*",
     localrule: True
     conda:
         ENVIRONMENT
