@@ -1,6 +1,7 @@
 """The configuration: what is refused and how, and that schema, flags and shipped files agree with the models."""
 
 import argparse
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow/configs").glob("*.yam
         ({"update": {"loss": "cispo"}}, ["cispo", "eps_high"]),
         ({"run": "../up"}, ["run"]),
         ({"credit": {"strategy": "max"}}, ["credit.strategy", "mars"]),
+        ({"evaluate": {"benchmarks": {"heldout": {"source": "mbpp"}}}}, ["heldout", "only limit"]),
+        ({"evaluate": {"benchmarks": {"train": {}}}}, ["train", "another"]),
+        ({"evaluate": {"benchmarks": {"lcb": {"released_from": "1.2.2025"}}}}, ["lcb.released_from"]),
     ],
 )
 def test_refused(raw, words):
@@ -64,11 +68,18 @@ def test_an_overlay_of_the_paper_names_every_key_or_says_why_not(name):
     text = (ROOT / f"workflow/configs/{name}.yaml").read_text()
     raw = yaml.safe_load(text)
     left_out = config.Config.model_fields.keys() - raw.keys()
-    assert left_out == {"nano"} and "# nano: left out on purpose" in text
+    assert left_out == {"nano", "compare"} and all(f"# {key}: left out on purpose" in text for key in left_out)
     for key, section in raw.items():
         if isinstance(section, dict):
             assert section.keys() == config.Config.model_fields[key].annotation.model_fields.keys(), key
     assert raw["run"] == name and "H100 hours" in text and "assumed" in text
+
+
+def test_the_benchmarks_of_the_docs_hold():
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/evaluate.md").read_text(), re.S)
+    run = config.check(yaml.safe_load(text))
+    assert run.evaluate.benchmarks["mbpp"].tasks("mbpp").source == "mbpp"
+    assert run.evaluate.benchmarks["mine"].tasks("mine").source == "my-tasks.jsonl"
 
 
 def test_the_schema_file_is_that_of_the_models():

@@ -43,6 +43,12 @@ def fingerprints(run):
 @pytest.mark.parametrize("config", [ROOT / "config.yaml", *CONFIGS], ids=lambda path: path.stem)
 def test_every_config_plans(tmp_path, config):
     jobs = planned(tmp_path, config=config)
+    if config.stem.startswith("compare"):
+        arms = ("grpo", "own", "mers", "mars")
+        assert all(jobs[f"{arm}_0_update_0"] == 1 and jobs[f"{arm}_0_generate"] >= 1 for arm in arms)
+        assert jobs["compare_report"] == 1 and jobs["compare_ends"] == 3
+        assert sum(count for name, count in jobs.items() if name.endswith("_tasks_import")) == 1
+        return
     assert jobs["update_0"] == 1 and jobs["report"] == 1 and jobs["generate"] >= 1
 
 

@@ -1,4 +1,4 @@
-"""`python -m stages.report summary|page|compare|views`: look at runs' tables, in the terminal or in a browser."""
+"""`python -m stages.report summary|page|compare|figure|views`: look at runs' tables, in a terminal or a browser."""
 
 import argparse
 import json
@@ -30,6 +30,10 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     compare.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write the page")
     compare.add_argument("--json", type=Path, metavar="FILE", help="where to write the numbers")
+    one = commands.add_parser("figure", help="write one chart of a run's page as an SVG or PNG file")
+    one.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
+    one.add_argument("name", metavar="FIGURE", help="the figure's id on the page: evals, rewards, solved, kept, ...")
+    one.add_argument("--out", type=Path, required=True, metavar="FILE", help="the .svg or .png file to write")
     views = commands.add_parser("views", help="write murphy.sql into the run's folder: its tables as DuckDB views")
     views.add_argument("run", type=Path, metavar="RUN_DIR", help="a run's folder, such as results/demo")
     return parser
@@ -74,6 +78,13 @@ def _compare(args: argparse.Namespace) -> None:
     print(f"{args.out}: {args.out.stat().st_size / 1e6:.1f} MB")
 
 
+def _figure(args: argparse.Namespace) -> None:
+    from stages.report import picture
+
+    picture.draw(args.run, args.name, args.out)
+    print(args.out)
+
+
 def _views(args: argparse.Namespace) -> None:
     from stages.report import views
 
@@ -84,7 +95,7 @@ def _views(args: argparse.Namespace) -> None:
 def main(argv: list[str]) -> int:
     """Run one of the commands."""
     args = _parser().parse_args(argv)
-    {"summary": _summary, "page": _page, "compare": _compare, "views": _views}[args.command](args)
+    {"summary": _summary, "page": _page, "compare": _compare, "figure": _figure, "views": _views}[args.command](args)
     return 0
 
 
