@@ -7,13 +7,17 @@ import os
 import re
 import time
 from collections import Counter
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from stages.common.config import Report
+from stages.evaluate.__main__ import main as evaluate
 from stages.report import page
+from stages.report.__main__ import main
 from tests import chromium, synthetic_run
+from tests.synthetic_comparison import small_comparison
 
 pytestmark = pytest.mark.skipif(
     chromium.find() is None, reason="no chromium or chrome on the path (Debian: apt-get install chromium)"
@@ -44,6 +48,18 @@ def half(tmp_path_factory):
     return written(tmp_path_factory, lambda run: synthetic_run.small_run(run, finished=False))
 
 
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory):
+    root = tmp_path_factory.mktemp("results")
+    arms, nodes = small_comparison(root)
+    ends = [",".join(f"{run}@2" for run in runs) for runs in arms.values()]
+    with (root / "mars.json").open("w") as out, redirect_stdout(out):
+        evaluate(["compare", *ends, "--benchmark", "heldout", "--json"])
+    given = [text for arm, runs in arms.items() for text in ("--arm", arm, *map(str, runs))]
+    main(["compare", *given, "--compared", str(root / "mars.json"), "--out", str(root / "report.html")])
+    return root / "report.html", nodes
+
+
 @pytest.fixture(autouse=True)
 def nothing_on_the_console_and_nothing_loaded(browser):
     browser.errors.clear()
@@ -60,7 +76,7 @@ def words(browser, selector):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("which", ["small", "half"])
+@pytest.mark.parametrize("which", ["small", "half", "comparison"])
 def test_page_fits_its_window_in_both_themes(browser, request, which, width, dark):
     file, _ = request.getfixturevalue(which)
     browser.window(width, dark=dark)

@@ -9,8 +9,8 @@ from stages.common.cli import UserError
 from stages.evaluate.__main__ import main as evaluate
 from stages.report import comparison
 from stages.report.__main__ import main
-from tests import synthetic_run as synthetic
 from tests.report_page import Page
+from tests.synthetic_comparison import small_comparison
 
 
 def spent(nodes, version):
@@ -19,17 +19,8 @@ def spent(nodes, version):
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
-    """Two arms of two runs: the second arm's second run has sampled only half of its version 0."""
     root = tmp_path_factory.mktemp("results")
-    arms = {"grpo": [root / "g-0", root / "g-1"], "mars": [root / "m-0", root / "m-1"]}
-    nodes = {run: synthetic.small_run(run) for runs in arms.values() for run in runs}
-    fewer = synthetic.walk(synthetic.grow(0, "worked", synthetic.WORKED))
-    synthetic.write_trees(arms["mars"][1], fewer + [n for n in nodes[arms["mars"][1]] if n.version == 1], 2)
-    nodes[arms["mars"][1]] = fewer + [n for n in nodes[arms["mars"][1]] if n.version == 1]
-    # mars solves h3 and h5, which grpo's version 0 never does, and loses h4.
-    for run in arms["grpo"]:
-        synthetic.write_evals(run, "heldout", 2, synthetic.SMALL_EVALS["heldout", 0], 3)
-    return root, arms, nodes
+    return root, *small_comparison(root)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+import zipfile
 
 import duckdb
 import pytest
@@ -94,6 +95,16 @@ def test_a_smoke_run_trains_a_policy_on_trees(smoke):
 def test_a_second_run_has_nothing_to_do(smoke):
     done = snakemake(smoke)
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_snakemakes_own_report_holds_the_page(smoke, tmp_path):
+    done = snakemake(smoke, "--report", str(tmp_path / "report.zip"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    with zipfile.ZipFile(tmp_path / "report.zip") as archive:
+        texts = [archive.read(name).decode() for name in archive.namelist() if name.endswith("report.html")]
+    assert any("whole rollout trees of the run smoke" in text for text in texts), "the caption"
+    assert any('"Run"' in text for text in texts), "the category"
 
 
 @pytest.mark.slow
