@@ -17,7 +17,7 @@ from stages.common.cli import UserError
 from stages.common.config import Execute, Generate
 
 # Keys of config.yaml that do not decide a pass rate. group_size is the samples of turn 1, and 1 in later turns.
-IGNORED = {"group_size", "tasks_per_version", "shards", "infra_error_share"}
+IGNORED = {"group_size", "tasks_per_version", "tokens_per_version", "shards", "infra_error_share", "sandbox"}
 TASK = ["task_id", "kind", "prompt", "entry_point", "prelude", "setup", "tests", "inplace", "packages"]
 TASK += ["exact", "tolerance"]
 
