@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stages.common import config
+from stages.common import check, config
 from stages.common.cli import UserError, add_settings, flags_for, settings_from
 
 ROOT = Path(__file__).parents[1]
@@ -31,28 +31,27 @@ CONFIGS = [ROOT / "config.yaml", *sorted((ROOT / "workflow/configs").glob("*.yam
         ({"run": "../up"}, ["run"]),
         ({"credit": {"strategy": "max"}}, ["credit.strategy", "mars"]),
         ({"evaluate": {"benchmarks": {"heldout": {"source": "mbpp"}}}}, ["heldout", "only limit"]),
+        ({"evaluate": {"benchmarks": {"lcb": {"sourse": "x"}}}}, ["benchmarks.lcb.sourse", "did you mean source"]),
         ({"evaluate": {"benchmarks": {"train": {}}}}, ["train", "another"]),
         ({"evaluate": {"benchmarks": {"lcb": {"released_from": "1.2.2025"}}}}, ["lcb.released_from"]),
     ],
 )
 def test_refused(raw, words):
     with pytest.raises(UserError) as error:
-        config.check(raw)
+        check.check(raw)
     assert all(word in str(error.value) for word in words), error.value
 
 
 def test_every_error_is_listed():
     with pytest.raises(UserError) as error:
-        config.check({"turns": 0, "versions": 0, "x": 1})
+        check.check({"turns": 0, "versions": 0, "x": 1})
     assert len(str(error.value).splitlines()) == 4
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_shipped_configs_hold(path):
-    base = yaml.safe_load((ROOT / "config.yaml").read_text())
-    for key, value in yaml.safe_load(path.read_text()).items():
-        base[key] = {**base.get(key, {}), **value} if isinstance(value, dict) else value
-    assert config.check(base).run
+    layers = [yaml.safe_load(file.read_text()) for file in (ROOT / "config.yaml", path)]
+    assert check.check(check.merged(*layers)).run
 
 
 def test_the_default_config_names_every_key():
@@ -77,18 +76,18 @@ def test_an_overlay_of_the_paper_names_every_key_or_says_why_not(name):
 
 def test_the_benchmarks_of_the_docs_hold():
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/evaluate.md").read_text(), re.S)
-    run = config.check(yaml.safe_load(text))
+    run = check.check(yaml.safe_load(text))
     assert run.evaluate.benchmarks["mbpp"].tasks("mbpp").source == "mbpp"
     assert run.evaluate.benchmarks["mine"].tasks("mine").source == "my-tasks.jsonl"
 
 
 def test_the_schema_file_is_that_of_the_models():
-    assert (ROOT / "workflow/schemas/config.schema.json").read_text() == config.schema()
+    assert (ROOT / "workflow/schemas/config.schema.json").read_text() == check.schema()
 
 
 @pytest.mark.parametrize("section", ["tasks", "generate", "execute", "credit", "update", "policy", "nano", "report"])
 def test_flags_give_the_settings_back(section):
-    settings = getattr(config.check({"execute": {"packages": ["numpy"]}, "update": {"eps_high": 0.28}}), section)
+    settings = getattr(check.check({"execute": {"packages": ["numpy"]}, "update": {"eps_high": 0.28}}), section)
     parser = argparse.ArgumentParser()
     add_settings(parser, type(settings))
     assert settings_from(parser.parse_args(flags_for(settings)), type(settings)) == settings

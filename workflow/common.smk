@@ -7,7 +7,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from stages.common.cli import UserError, flags_for
-from stages.common.config import Config, check
+from stages.common.check import check, merged
 
 try:
     RUN = check(dict(config))
@@ -44,16 +44,6 @@ def code(stage):
         if p.suffix in (".py", ".sql")
     ]
     return sorted(os.path.relpath(p) for p in files)
-
-
-def merged(*settings):
-    """One configuration out of several, later ones on top."""
-    whole = {}
-    for one in settings:
-        for key, value in one.items():
-            both = isinstance(value, dict) and isinstance(whole.get(key), dict)
-            whole[key] = merged(whole[key], value) if both else value
-    return whole
 
 
 def policy(version):

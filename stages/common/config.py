@@ -1,19 +1,13 @@
-"""The run's configuration: one model per stage, read from YAML, checked before anything runs.
+"""The run's configuration: one model per stage.
 
 The models are the single source: the flags of each stage's command line and ``workflow/schemas/config.schema.json``
-are made from them (``python -m stages.common.config --schema``). Every section is the settings of one stage, so that a
+are made from them (``python -m stages.common.check --schema``). Every section is the settings of one stage, so that a
 change in one section re-runs that stage and what follows it, and nothing else.
 """
 
-import difflib
-import json
-import sys
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from stages.common.cli import UserError
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -275,59 +269,3 @@ class Config(Section):
         if "intra" in self.credit.prune and self.credit.intra_nodes > self.generate.group_size:
             raise ValueError("credit.intra_nodes is above generate.group_size, so nothing would be pruned")
         return self
-
-
-def _nearest(error: dict) -> str:
-    """What to say about one of pydantic's errors: where, what, and for an unknown key the nearest known one."""
-    where = ".".join(str(part) for part in error["loc"]) or "config"
-    if error["type"] == "extra_forbidden":
-        model: object = Config
-        for part in error["loc"][:-1]:
-            model = model.model_fields[part].annotation
-        near = difflib.get_close_matches(str(error["loc"][-1]), model.model_fields, n=1, cutoff=0.4)
-        return f"{where}: unknown key" + (f"; did you mean {near[0]}?" if near else "")
-    text = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "value_error":
-        return text
-    shown = f"{where}: {text}, got {error['input']!r}"
-    if isinstance(error["input"], str) and error["type"].startswith(("float", "int")):
-        shown += " (YAML reads 1e-6 as text; write 1.0e-6)"
-    return shown
-
-
-def check(raw: dict) -> Config:
-    """The configuration as a model; UserError lists everything that is wrong with it."""
-    try:
-        return Config.model_validate(raw, strict=True)
-    except ValidationError as error:
-        lines = [f"  {_nearest(e)}" for e in error.errors()]
-        raise UserError("the configuration does not hold:\n" + "\n".join(lines)) from None
-
-
-def schema() -> str:
-    """The JSON schema of the configuration, as text."""
-    return json.dumps(Config.model_json_schema(), indent=2) + "\n"
-
-
-def main(argv: list[str]) -> int:
-    """Print the JSON schema (``--schema``) or check YAML files given one after the other, later ones on top."""
-    import yaml
-
-    if argv == ["--schema"]:
-        print(schema(), end="")
-        return 0
-    if not argv or argv[0].startswith("-"):
-        print("usage: python -m stages.common.config --schema | CONFIG.yaml [OVERLAY.yaml ...]")
-        return 0 if argv in (["-h"], ["--help"]) else 2
-    merged: dict = {}
-    for path in argv:
-        for key, value in (yaml.safe_load(Path(path).read_text()) or {}).items():
-            merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
-    print(check(merged).model_dump_json(indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    from stages.common.cli import run
-
-    sys.exit(run(main))
