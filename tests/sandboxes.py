@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from stages.execute import bwrap, runtime
 from stages.execute.sandbox import become_subreaper
 
 ROOT = Path(__file__).parents[1]
@@ -57,16 +58,24 @@ def wait_for_nothing():
     return left
 
 
-def as_user(command, folder, readable_python):
-    """The same command as an ordinary user, with an interpreter that this user can read."""
-    site = [p for p in sys.path if p.endswith("site-packages")]
+def stage_command(arguments, folder, user=False, within=()):
+    """(command, environment) of `python -m stages.execute`, as an ordinary user if asked; `within` stands before it.
+
+    That user has no access to the interpreter of the tests, so it gets the copy that sandboxes have.
+    """
+    if not user:
+        return [*within, sys.executable, "-m", "stages.execute", *arguments], dict(os.environ)
+    python = runtime.find("environment", bwrap.ROOT_UID)
+    host = Path(python.binds[0][0]) if python.binds else Path(python.python)
+    program = str(host / "bin" / Path(python.python).name) if host.is_dir() else str(host)
     env = {
-        "PYTHONPATH": os.pathsep.join([*site, str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([*(p for p in sys.path if p.endswith("site-packages")), str(ROOT)]),
         "MURPHY_CACHE": str(folder / "cache"),
         "HOME": str(folder),
+        "LD_LIBRARY_PATH": str(host / "lib"),  # of the copied interpreter
     }
-    drop = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"]
-    return [*drop, readable_python, *command[1:]], {**os.environ, **env}
+    drop = ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups"] if os.getuid() == 0 else []
+    return [*drop, *within, program, "-m", "stages.execute", *arguments], {**os.environ, **env}
 
 
 def judge(folder, lines, *flags, user=False):
@@ -77,16 +86,7 @@ def judge(folder, lines, *flags, user=False):
         folder.chmod(0o777)
         source = folder / "cases.jsonl"
         source.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        command = [sys.executable, "-m", "stages.execute", "judge", str(source), *FLAGS, *flags]
-        env = dict(os.environ)
-        if user:
-            from stages.execute import bwrap, runtime
-
-            python = runtime.find("environment", bwrap.ROOT_UID)
-            host = Path(python.binds[0][0]) if python.binds else Path(python.python)
-            program = str(host / "bin" / Path(python.python).name) if host.is_dir() else str(host)
-            command, env = as_user(command, folder, program)
-            env["LD_LIBRARY_PATH"] = str(host / "lib")  # of the copied interpreter
+        command, env = stage_command(["judge", str(source), *FLAGS, *flags], folder, user)
         env["SBX_CANARY"] = "1"
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=550)
     assert done.returncode == 0, done.stderr[-3000:]

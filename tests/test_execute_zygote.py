@@ -235,20 +235,3 @@ def test_where_no_namespaces_can_be_made_inside():
         boxes.starts[0]["commands"][f"{name}_zygote"] = boxes.starts[0]["commands"][name]
     with pytest.raises(UserError, match=r"set execute\.sandbox: bwrap"):
         preflight.check(boxes, Execute(sandbox="zygote"))
-
-
-def test_speed_of_start():
-    """A sandbox of a zygote costs less than half of a bwrap, in CPU time of everything inside and of the starter."""
-    spent = {}
-    for setting in SETTINGS:
-        supervisor, settings, start = supervisor_of(sandbox=setting)
-        try:
-            run(supervisor, settings, start, "def f(): return 1", "assert f() == 1")
-            began = sum(os.times()[:4])
-            for _ in range(20):
-                run(supervisor, settings, start, "def f(): return 1", "assert f() == 1")
-            supervisor.reset()
-            spent[setting] = sum(os.times()[:4]) - began
-        finally:
-            supervisor.reset()
-    assert spent["zygote"] < spent["bwrap"] / 2, spent

@@ -28,9 +28,23 @@ class Bwrap:
     source: str
 
 
-def sandbox_uid(slot: int = 0) -> int:
-    """The uid that sandboxes of a worker run under."""
-    return ROOT_UID + slot if os.getuid() == 0 else os.getuid()
+def sandbox_uid(slot: int = 0, uid_map: Path = Path("/proc/self/uid_map")) -> int:
+    """The uid that sandboxes of a worker run under.
+
+    Root of a user namespace that has no other user (a container of an ordinary user) is that user on the machine, and
+    sandboxes run under it; UserError where it is the machine's own root.
+    """
+    if os.getuid() != 0:
+        return os.getuid()
+    mapped = [tuple(map(int, line.split())) for line in uid_map.read_text().splitlines()]
+    if any(first <= ROOT_UID + slot < first + count for first, _, count in mapped):
+        return ROOT_UID + slot
+    if any(first == outside == 0 for first, outside, _ in mapped):
+        raise UserError(
+            f"this is a user namespace that has no user {ROOT_UID + slot} to run programs under, and its root is the "
+            "machine's root: start the stage as an ordinary user, or outside of this namespace"
+        )
+    return 0
 
 
 def find(uid: int) -> Bwrap:

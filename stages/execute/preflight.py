@@ -72,28 +72,28 @@ def _task(name: str, entry: str, code: str) -> dict:
     }
 
 
-def explain(error: str) -> str:
-    """What to do about a sandbox that does not start, from bwrap's message and this machine's settings."""
+def explain(error: str, root: Path = Path("/")) -> str:
+    """What to do about a sandbox that does not start, from bwrap's message and the machine's settings."""
 
     def read(path: str) -> str:
         try:
-            return Path(path).read_text().strip()
+            return (root / path).read_text().strip()
         except OSError:
             return ""
 
     advice = []
-    if read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
+    if read("proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1":
         advice.append(
             "AppArmor restricts user namespaces here (Ubuntu 24.04 and later): install the profile of bubblewrap "
             "(`apt install apparmor-profiles`, then `ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict "
             "/etc/apparmor.d/ && apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict`), or as an administrator "
             "`sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`"
         )
-    if read("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+    if read("proc/sys/kernel/unprivileged_userns_clone") == "0":
         advice.append("user namespaces are off: as an administrator `sysctl -w kernel.unprivileged_userns_clone=1`")
-    if read("/proc/sys/user/max_user_namespaces") == "0":
+    if read("proc/sys/user/max_user_namespaces") == "0":
         advice.append("no user namespaces are allowed: as an administrator `sysctl -w user.max_user_namespaces=10000`")
-    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
+    if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
         advice.append(
             "this is a container: start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined "
             "--security-opt systempaths=unconfined`, or run the stage outside of it"
@@ -116,7 +116,8 @@ def check(boxes: Sandboxes, settings: Execute) -> None:
     command = start["commands"]["tests"]
     # as process 1, because the one that bwrap would start before it is left behind as a zombie
     trial = [*command[: command.index("--")], "--as-pid-1", "--", "/usr/bin/true"]
-    drop = {"user": start["uid"], "group": start["uid"], "extra_groups": []} if os.getuid() == 0 else {}
+    uid = start["uid"]
+    drop = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() != uid else {}
     shown = subprocess.run(trial, env={}, cwd="/", capture_output=True, text=True, stdin=subprocess.DEVNULL, **drop)
     if shown.returncode:
         raise UserError(explain(shown.stderr or f"bwrap ended with status {shown.returncode}"))

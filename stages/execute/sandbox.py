@@ -167,7 +167,7 @@ class Sandbox(Box):
             flags += ["--seccomp", str(filter_file.fileno())]
         cut = command.index("--")
         whole = [*command[:cut], *flags, *command[cut:], f"{BOX}/{program}", str(inside.fileno())]
-        drop = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() == 0 else {}
+        drop = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() != uid else {}
         try:
             self.process = subprocess.Popen(
                 whole,
