@@ -2,7 +2,7 @@
 
 import pytest
 
-from stages.execute.compare import same
+from stages.execute.compare import difference, same
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,18 @@ def test_exact_and_tolerance():
     assert same(b"2.0 -7.0000001", b"2 -7", tolerance=1e-6) and not same(b"2.0", b"2")
     assert not same(b"3", b"2", tolerance=0.9) and not same(b"inf", b"2", tolerance=0.9)
     assert not same(b"2.0", b"2" * 500, tolerance=0.9)
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "text"),
+    [
+        (b"1\n2\n\n3\n4", b"1\n2\n5\n4", "first difference in line 3: got 3, expected 5"),
+        (b"1\n2\n3", b"1\n2\n3\n4", "first difference in line 4: got no more output, expected 4"),
+        (b"1\n2\n3\n4", b"1", "first difference in line 2: got 2, expected no more output"),
+        (b"a\nb\nc\nd 0.5", b"a\nb\nc\nd  0.50000001", None),
+        (b"a\nb\nc\n" + b"x" * 99, b"a\nb\nc\n\xff", f"first difference in line 4: got {'x' * 80} ..., expected \\xff"),
+        (b"1", b"2", None),
+    ],
+)
+def test_where_output_differs(got, expected, text):
+    assert difference(got, expected) == text

@@ -8,11 +8,13 @@ that sets a tolerance itself also takes ``2.0`` where ``2`` is expected; one tha
 
 import math
 import re
+from itertools import zip_longest
 
 TOLERANCE = 1e-6  # where a task sets none
 
 _FRACTION = re.compile(rb"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+SHORT = 3  # lines of output that are seen at a glance
 _LONGEST = 400  # characters of a token that is read as a number
 
 
@@ -46,7 +48,28 @@ def same(got: bytes, expected: bytes, tolerance: float | None = None, exact: boo
     if exact:
         return False
     mine, theirs = lines(got), lines(expected)
-    return len(mine) == len(theirs) and all(
-        len(a) == len(b) and all(near(x, y, tolerance) for x, y in zip(a, b, strict=True))
-        for a, b in zip(mine, theirs, strict=True)
-    )
+    return len(mine) == len(theirs) and all(_fits(a, b, tolerance) for a, b in zip(mine, theirs, strict=True))
+
+
+def _fits(mine: list[bytes], theirs: list[bytes], tolerance: float | None) -> bool:
+    return len(mine) == len(theirs) and all(near(x, y, tolerance) for x, y in zip(mine, theirs, strict=True))
+
+
+def difference(got: bytes, expected: bytes, tolerance: float | None = None) -> str | None:
+    """Where wrong output of several lines first differs, by tokens; None where it has few lines or does not differ so.
+
+    Lines are counted without empty ones.
+    """
+    mine, theirs = lines(got), lines(expected)
+    if max(len(mine), len(theirs)) <= SHORT:
+        return None
+    for number, (a, b) in enumerate(zip_longest(mine, theirs), 1):
+        if a is None or b is None or not _fits(a, b, tolerance):
+            shown = ["no more output" if line is None else _shown(line) for line in (a, b)]
+            return f"first difference in line {number}: got {shown[0]}, expected {shown[1]}"
+    return None
+
+
+def _shown(line: list[bytes], size: int = 80) -> str:
+    text = b" ".join(line[:size])[: size + 1].decode("utf-8", "backslashreplace")
+    return text if len(text) <= size else f"{text[:size]} ..."

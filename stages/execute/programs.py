@@ -7,7 +7,7 @@ import time
 
 from stages.execute import ends
 from stages.execute.candidate_box import POLL_SECONDS, CandidateBox
-from stages.execute.compare import same
+from stages.execute.compare import difference, same
 
 MAX_STDERR = 1 << 16
 
@@ -114,4 +114,5 @@ def _compared(out: bytes, expected: bytes, task: dict) -> dict:
     if same(out, expected, task["tolerance"], task["exact"]):
         return {"kind": "passed", "message": None}
     shown = [part.decode("utf-8", "backslashreplace") for part in (out, expected)]
-    return {"kind": "wrong_answer", "message": None, "got": shown[0][:4000], "expected": shown[1][:4000]}
+    message = None if task["exact"] else difference(out, expected, task["tolerance"])
+    return {"kind": "wrong_answer", "message": message, "got": shown[0][:4000], "expected": shown[1][:4000]}
