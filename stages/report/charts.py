@@ -238,9 +238,13 @@ def differences(rows: Sequence[dict]) -> dict:
         color=alt.Color("iteration:N", title="attempts", scale=alt.Scale(range="category"), legend=_row()),
     )
     x = alt.X("points:Q", title="points of pass@1 above the baseline", axis=alt.Axis(tickCount=6, grid=True))
-    tooltip = ["arm:N", "iteration:O", *(alt.Tooltip(f"{n}:Q", format="+.1f") for n in ("points", "low", "high"))]
+    tooltip = [
+        "arm:N",
+        "iteration:O",
+        *(alt.Tooltip(f"{n}:Q", format="+.1f") for n in ("points", "at_least", "at_most")),
+    ]
     zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color="role:quiet").encode(x="zero:Q")
-    rule = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
+    rule = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("at_least:Q"), x2="at_most:Q")
     point = base.mark_point(filled=True, size=70, opacity=1).encode(x=x, tooltip=tooltip)
     shown = {(row["arm"], row["iteration"]) for row in rows}
     return _done(alt.layer(zero, rule, point), max(80, 22 * len(shown)))

@@ -30,8 +30,8 @@ class Comparison:
 
     tokens: list[dict]  # arm, version, runs, tasks, nodes, sampled_tokens (means), apart (worst), matched, steps
     curves: list[dict]  # arm, benchmark, iteration, version, pass_at_1 (mean of the runs), low, high (of the runs)
-    differences: list[dict]  # arm, benchmark, iteration, first, second, points, low, high, won, lost, p
-    levels: list[dict]  # arm, benchmark, iteration, difficulty, tasks, first, second, points, low, high
+    differences: list[dict]  # arm, benchmark, iteration, tasks, first, second, points, at_least, at_most, won, lost, p
+    levels: list[dict]  # arm, benchmark, iteration, difficulty, tasks, first, second, points, at_least, at_most
 
 
 def _counted(run: Path) -> dict[int, dict]:
@@ -60,7 +60,7 @@ def tokens(arms: Mapping[str, Sequence[Path]]) -> list[dict]:
             means = ("tasks", "nodes", "sampled_tokens", "trained_tokens", "steps")
             rows.append(
                 {"arm": arm, "version": version, "runs": len(each)}
-                | {name: fmean(one[version][name] for one in each) for name in means}
+                | {name: round(fmean(one[version][name] for one in each)) for name in means}
                 | {"apart": worst, "matched": worst is not None and abs(worst) <= MATCHED}
             )
     return rows
@@ -87,7 +87,9 @@ def compared(files: Sequence[Path]) -> tuple[list[dict], list[dict]]:
     """Differences by iteration, and by difficulty, out of the files of ``evaluate compare --json``."""
 
     def told(found: Mapping) -> dict:
-        points = {name: 100 * found[key] for name, key in (("points", "difference"), ("low", "low"), ("high", "high"))}
+        points = {
+            name: 100 * found[key] for name, key in (("points", "difference"), ("at_least", "low"), ("at_most", "high"))
+        }
         return {"tasks": found["tasks"], "first": found["first"], "second": found["second"], **points}
 
     overall, levels = [], []
@@ -176,7 +178,7 @@ def tiles(found: Comparison, baseline: str) -> list[Tile]:
         for benchmark in dict.fromkeys(row["benchmark"] for row in found.differences):
             rows = [row for row in found.differences if (row["arm"], row["benchmark"]) == (arm, benchmark)]
             last = max(rows, key=lambda row: row["iteration"])
-            note = f"{benchmark}, {last['iteration']} attempts: {last['low']:+.1f} to {last['high']:+.1f}"
+            note = f"{benchmark}, {last['iteration']} attempts: {last['at_least']:+.1f} to {last['at_most']:+.1f}"
             made.append(Tile(f"{arm} against {baseline}", f"{last['points']:+.1f} points", note, "differences"))
     unlike = [f"{row['arm']} version {row['version']}" for row in found.tokens if not row["matched"]]
     worst = max((abs(row["apart"]) for row in found.tokens if row["apart"] is not None), default=0.0)

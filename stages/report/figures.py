@@ -17,7 +17,19 @@ from stages.report.summary import duration, number
 if TYPE_CHECKING:
     import duckdb
 
-SHARES = ("share", "solved_share", "pass_at_1", "low", "high", "cut_share", "no_code_share", "overflow_share")
+SHARES = (
+    "share",
+    "first",
+    "second",
+    "apart",
+    "solved_share",
+    "pass_at_1",
+    "low",
+    "high",
+    "cut_share",
+    "no_code_share",
+    "overflow_share",
+)
 CREDIT_BIN, ADVANTAGE_BIN = 0.1, 0.25
 
 
