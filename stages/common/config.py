@@ -89,6 +89,9 @@ class Generate(Section):
     thinking: Literal["strip", "keep"] = _field("strip", "<think> blocks of earlier attempts in later prompts")
     instruction: str | None = _field(None, "a system message; none leaves the chat template's own")
     shards: Count = _field(1, "parts of a turn, one engine each: as many as there are devices")
+    batch: Literal["all", "group"] = _field(
+        "all", "sampled together: all prompts, fast; or a prompt's own completions, the same bytes for any shards"
+    )
     dtype: Literal["float32", "bfloat16", "float16", "auto"] = _field("float32", "weights in the engine")
     tensor_parallel_size: Count = _field(1, "GPUs per engine", tracked=False)
     gpu_memory_utilization: Share = _field(0.85, "share of GPU memory the engine takes", tracked=False)

@@ -78,6 +78,8 @@ def _prompts(args: argparse.Namespace, settings: Generate) -> list[Prompt]:
         for task in first_tasks(tables.read(path, tables.TASKS).to_pylist(), limit)
     ]
     if args.turn == 1:
+        if args.shard >= settings.shards:
+            raise UserError(f"--shard {args.shard}: shards are counted from 0, and --shards says {settings.shards}")
         drawn = draw_tasks(tasks, args.version, settings.tasks_per_version, args.seed)
         return roots(drawn[args.shard :: settings.shards], args.version, settings)
     if len(args.rollouts) != args.turn - 1 or len(args.feedback) != args.turn - 1:
@@ -116,7 +118,7 @@ def _groups(prompts: Sequence[Prompt], args: argparse.Namespace, settings: Gener
             seed = seed_for(args.seed, name)
             group.rows.append(_row(prompt, name, sample, text, ids, seed, policy_hash))
             if fits:
-                group.requests.append(Request(name, ids, room, seed))
+                group.requests.append(Request(name, ids, room, seed, prompt.group_id))
         groups.append(group)
     return groups
 

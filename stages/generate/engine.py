@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,16 @@ from stages.common.timing import Timings
 
 @dataclass(frozen=True)
 class Request:
-    """One completion to sample: the prompt's token ids, how many tokens at most, and a seed of its own."""
+    """One completion to sample: the prompt's token ids, how many tokens at most, a seed of its own, and its group.
+
+    Requests of a group stand one after the other.
+    """
 
     name: str
     prompt_ids: list[int]
     max_tokens: int
     seed: int
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,10 @@ class Engine:
         self._settings = settings
 
     def sample(self, requests: Sequence[Request]) -> list[Completion]:
-        """Sample every request, in one batch, with a progress bar; results in the order of the requests.
+        """Sample every request, with a progress bar; results in the order of the requests.
+
+        Together, or group after group: what else is in a batch changes the last digits of log-probabilities, and so do
+        cached keys and values that another batch left.
 
         Raises RuntimeError with the request's name when the engine gives a log-probability that is not finite.
         """
@@ -104,7 +112,16 @@ class Engine:
             for request in requests
         ]
         prompts = [{"prompt_token_ids": request.prompt_ids} for request in requests]
-        outputs = self._llm.generate(prompts, params, use_tqdm=True)
+        if settings.batch == "all":
+            outputs = self._llm.generate(prompts, params, use_tqdm=True)
+        else:
+            from tqdm import tqdm
+
+            outputs = []
+            groups = [list(group) for _, group in groupby(range(len(requests)), key=lambda at: requests[at].group)]
+            for group in tqdm(groups, desc="sample", unit="group"):
+                self._llm.reset_prefix_cache()
+                outputs += self._llm.generate([prompts[i] for i in group], [params[i] for i in group], use_tqdm=False)
         return [_completion(request, output.outputs[0]) for request, output in zip(requests, outputs, strict=True)]
 
 
