@@ -1,5 +1,6 @@
 # make demo    train SmolLM2-135M for two policy versions, on a CPU, and print what came of it
 # make test    the tests
+# make test-slurm    a run on a real SLURM of one node, started for it; Debian and root, see docs/cluster.md
 # Both set up .venv when it is missing or old. Needs Python >= 3.11, make and a C compiler; no root.
 PYTHON ?= python3
 # pip options that find the CPU build of torch; elsewhere than on a machine that has it, PyTorch's CPU wheel index:
@@ -9,8 +10,10 @@ CORES ?= all
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SLURM_PLUGIN := build/slurm
+SLURM_PACKAGES := slurmctld slurmd slurm-client munge
 
-.PHONY: setup demo smoke test test-fast lint lock clean
+.PHONY: setup demo smoke test test-fast test-slurm slurm-installed faults plan-time lint lock clean
 
 setup: $(READY)
 
@@ -36,6 +39,28 @@ test: $(READY)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest -m "not slow"
+
+slurm-installed:
+	@PATH=$$PATH:/usr/sbin; if command -v slurmctld slurmd sbatch munged > /dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
+	  echo "SLURM is missing; as root on Debian: apt-get install --no-install-recommends $(SLURM_PACKAGES)"; exit 1; fi; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(SLURM_PACKAGES)
+
+$(SLURM_PLUGIN)/.ready: envs/slurm.lock $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(SLURM_PLUGIN) -r envs/slurm.lock
+	@touch $@
+
+# Whatever hangs is ended: the daemons die with pytest.
+test-slurm: slurm-installed $(SLURM_PLUGIN)/.ready
+	MURPHY_TEST_SLURM=1 PYTHONPATH=$(CURDIR)/$(SLURM_PLUGIN) timeout -k 20 900 $(BIN)/python -m pytest tests/test_slurm.py
+
+# Faults at 100 seeded moments of a run; goes on where it was stopped.
+faults: $(READY)
+	$(BIN)/python -m tests.faults --moments 100 --seed 0 --folder build/faults
+
+# How long the plan of 200 versions x 3 turns x 8 shards takes.
+plan-time: $(READY)
+	$(BIN)/python -m benchmarks.plan
 
 lint: $(READY)
 	$(BIN)/ruff check .

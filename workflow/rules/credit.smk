@@ -17,9 +17,6 @@ rule credit:
     conda:
         ENVIRONMENT
     threads: 8
-    resources:
-        mem_mb=4000,
-        runtime=30,
     params:
         turns=RUN.turns,
         flags=flags("credit"),

@@ -24,8 +24,8 @@ rule eval_generate:
     threads: 8
     resources:
         **GPUS,
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=grows(HOST_MB),
+        runtime=grows(240),
     params:
         stage_version=1,
         seed=RUN.seed,
@@ -67,8 +67,8 @@ rule eval_execute:
         ENVIRONMENT
     threads: 8
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=grows(4000),
+        runtime=grows(120),
     params:
         stage_version=1,
         flags=flags("execute", feedback_from=RUN.evaluate.feedback_from),

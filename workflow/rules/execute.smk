@@ -18,8 +18,8 @@ rule execute:
         ENVIRONMENT
     threads: 8
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=grows(4000),
+        runtime=grows(120),
     params:
         stage_version=1,
         flags=flags("execute"),

@@ -19,8 +19,8 @@ rule generate:
     threads: 8
     resources:
         **GPUS,
-        mem_mb=8000,
-        runtime=240,
+        mem_mb=grows(HOST_MB),
+        runtime=grows(240),
     params:
         stage_version=1,
         seed=RUN.seed,

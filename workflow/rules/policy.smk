@@ -21,8 +21,8 @@ rule policy_init:
         ENVIRONMENT
     threads: 8
     resources:
-        mem_mb=6000,
-        runtime=60,
+        mem_mb=grows(6000),
+        runtime=grows(60),
     params:
         seed=RUN.seed,
         flags=shlex.join(flags_for(FIRST)),

@@ -62,8 +62,8 @@ rule tasks_references:
         ENVIRONMENT
     threads: 8
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=grows(4000),
+        runtime=grows(60),
     params:
         flags=flags("execute"),
     shell:

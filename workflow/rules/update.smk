@@ -27,8 +27,8 @@ for v in range(RUN.versions):
         threads: 8
         resources:
             **({"gpu": RUN.update.processes} if GPUS else {}),
-            mem_mb=8000,
-            runtime=240,
+            mem_mb=grows(HOST_MB),
+            runtime=grows(240),
         params:
             stage_version=1,
             version=v,
