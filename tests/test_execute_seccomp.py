@@ -58,8 +58,17 @@ def test_new_namespaces_and_other_architectures(machine):
         assert answer(program, 0x40000000 | 39, AUDIT[machine]) == KILL
 
 
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_zygote_may_mount_and_clone_and_nothing_more(machine):
+    strict, zygote = seccomp.program(machine), seccomp.program(machine, namespaces=True)
+    index, audit = ["x86_64", "aarch64"].index(machine), AUDIT[machine]
+    different = {n for n in range(600) if answer(strict, n, audit, 0x10000011) != answer(zygote, n, audit, 0x10000011)}
+    assert different == {seccomp.DENIED["mount"][index], seccomp.CLONE[index], seccomp.CLONE3[index]}
+    assert seccomp.clone_number(machine) == seccomp.CLONE[index]
+
+
 def test_length_and_other_machines():
-    assert seccomp.program("riscv64") is None
+    assert seccomp.program("riscv64") is None and seccomp.clone_number("riscv64") is None
     assert len(seccomp.program("x86_64")) % 8 == 0
     assert len(seccomp.program("x86_64")) // 8 <= 4096  # BPF_MAXINSNS
 
