@@ -119,9 +119,8 @@ class Chromium:
         """Load a page's file anew and wait until its charts and trees are there."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=page.resolve().as_uri() + fragment)
-        self.wait(
-            "document.documentElement?.dataset.drawn && (document.documentElement.dataset.trees === 'ready' || !document.getElementById('tree'))"
-        )
+        trees = "document.documentElement.dataset.trees === 'ready' || !document.getElementById('tree')"
+        self.wait(f"document.documentElement?.dataset.drawn && ({trees})")
 
     def js(self, expression: str) -> object:
         """The value of a script expression; promises are waited for."""
