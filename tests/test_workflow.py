@@ -154,3 +154,25 @@ def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
     assert hashes == wanted_hashes
     assert [name for name in files.keys() | wanted.keys() if files.get(name) != wanted.get(name)] == []
     shutil.rmtree(tmp_path / "results")
+
+
+@pytest.mark.slow
+def test_a_comparison_samples_alike_and_says_so(tmp_path):
+    done = snakemake(tmp_path, config=ROOT / "workflow/configs/compare-smoke.yaml")
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    found = json.loads((tmp_path / "results/compare-smoke/compare.json").read_text())
+    arms = ["grpo", "own", "mers", "mars"]
+    assert [row["arm"] for row in found["tokens"]] == arms
+    assert all(row["matched"] and row["steps"] == 1 for row in found["tokens"]), found["tokens"]
+    for arm in arms:
+        table = f"{tmp_path}/results/compare-smoke-{arm}-0/rollouts/**/*.parquet"
+        [(tokens,)] = duckdb.sql(f"select sum(len(completion_ids)) from '{table}'").fetchall()
+        assert abs(tokens / 4000 - 1) < 0.02, (arm, tokens)
+    hashes = {
+        json.loads((tmp_path / f"results/compare-smoke-{arm}-0/policies/version=0/manifest.json").read_text())["hash"]
+        for arm in arms
+    }
+    assert len(hashes) == 1, "all start from the same version 0"
+    assert {row["arm"] for row in found["differences"]} == set(arms[1:])
+    page = (tmp_path / "results/compare-smoke/report.html").read_text()
+    assert "mars against grpo" in page and "every version, every seed" in page
