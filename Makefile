@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 SLURM_PLUGIN := build/slurm
 SLURM_PACKAGES := slurmctld slurmd slurm-client munge
 
-.PHONY: setup demo smoke test test-fast test-slurm slurm-installed faults plan-time lint lock clean
+.PHONY: setup demo smoke test test-fast test-learning test-slurm slurm-installed faults plan-time lint lock clean
 
 setup: $(READY)
 
@@ -35,10 +35,13 @@ smoke: $(READY)
 	@echo "report: results/smoke/report.html"
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not learning"
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest -m "not slow"
+
+test-learning: $(READY)
+	$(BIN)/python -m pytest -s -m learning
 
 slurm-installed:
 	@PATH=$$PATH:/usr/sbin; if command -v slurmctld slurmd sbatch munged > /dev/null; then exit 0; fi; \
