@@ -4,19 +4,21 @@ rollouts from the real engine, real execution, credit and updates.
     python -m tests.learning FOLDER [--versions N] [--flip V]
 
 prints a JSON line per version: the mean reward of the policy's first turn. With `--flip V` one more policy is made from
-version V's trees with the sign of the loss turned round, and measured. vLLM and torch are imported once; every stage
-runs in a forked process, as its own command would.
+version V and its trees with the sign of the loss turned round, and measured. vLLM and torch are imported once; every
+stage runs in a forked process, as its own command would.
 """
 
 import argparse
 import json
 import os
 import random
+import shutil
 import sys
 import time
 from pathlib import Path
 
 from stages.common import tables
+from stages.common.policy import write_manifest
 
 # Right for one task each; their values at 7 and 12 are all different.
 ANSWERS = {
@@ -34,7 +36,7 @@ ASKED = 4  # tasks, of the answers above the first ones
 GROUP, TEMPERATURE = 16, 0.7
 GENERATE = ["--group-size", GROUP, "--max-tokens", 32, "--max-model-len", 384, "--kv-cache-gib", 1]
 GENERATE += ["--temperature", TEMPERATURE, "--max-num-seqs", 256]
-UPDATE = ["--lr", "5e-4", "--loss", "cispo", "--eps-high", "3.0", "--epochs", 6, "--tokens-per-batch", 8192]
+UPDATE = ["--lr", "5e-4", "--epochs", 3, "--minibatches", 2, "--eps-high", "2.0", "--tokens-per-batch", 8192]
 UPDATE += ["--logits-chunk", 4096, "--temperature", TEMPERATURE, "--threads", 1, "--seed", 0]
 
 
@@ -63,7 +65,6 @@ def make_policy(folder: Path, tasks: list[dict], steps: int = 260) -> None:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from stages.common.config import Nano
-    from stages.common.policy import write_manifest
     from stages.common.prompts import conversation, fenced
     from stages.policy import nano, tokenizer
     from stages.policy.hf import write_configs, write_weights
@@ -160,6 +161,13 @@ class Learning:
         rewards = tables.read(feedback, tables.FEEDBACK)["reward"].to_pylist()
         return sum(rewards) / len(rewards)
 
+    def fresh(self, version: int) -> Path:
+        """The same policy as the first of a run of its own: AdamW's momentum would carry on in the old direction."""
+        folder = self.folder / "fresh"
+        shutil.copytree(self.policy(version), folder, ignore=shutil.ignore_patterns("trainer", "manifest.json"))
+        write_manifest(folder, 0, None, {"stage": "tests"})
+        return folder
+
     def update(self, version: int, out: int, flip: bool = False) -> None:
         """Credit and the update of a version whose two turns are there."""
         from stages.credit.__main__ import main as credit
@@ -180,8 +188,9 @@ class Learning:
             "mers",
         ]
         forked(credit, [str(a) for a in argv])
-        argv = ["--policy", self.policy(version), "--out", self.policy(out), "--credit", table, "--rollouts", *rollouts]
-        argv += ["--updates", self.folder / f"updates-{out}.parquet", "--version", version, *UPDATE]
+        start = self.fresh(version) if flip else self.policy(version)
+        argv = ["--policy", start, "--out", self.policy(out), "--credit", table, "--rollouts", *rollouts]
+        argv += ["--updates", self.folder / f"updates-{out}.parquet", "--version", 0 if flip else version, *UPDATE]
         argv += ["--work", self.folder / "work" / str(out)]
         forked(flipped if flip else update, [str(a) for a in argv])
 
