@@ -152,6 +152,8 @@ def _kill(folder: Path, rule: str, target: str, after: float, how: str) -> str:
 @contextmanager
 def _place(folder: Path, small: bool):
     """The moment's folder; for root and a full disk a tmpfs that can be made to hold little."""
+    if folder.is_mount():  # left by a driver that was killed
+        subprocess.run(["umount", "-l", str(folder)], check=True)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     mounted = small and os.geteuid() == 0

@@ -7,6 +7,7 @@ A run of its own, apart from the other tests: it installs SLURM where it may and
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,8 @@ pytestmark = [
 OVERLAY = {
     "run": "cluster",
     "versions": 1,
-    "tasks": {"source": "generated", "limit": 60},
+    "turns": 1,
+    "tasks": {"source": "generated", "limit": 40},
     "policy": {"init": "nano"},
     "nano": {"hidden": 64, "layers": 2, "heads": 2, "steps": 60},
     "generate": {"tasks_per_version": 4, "temperature": 1.0, "max_tokens": 48, "max_model_len": 768,
@@ -55,7 +57,7 @@ def profile(folder):
             "generate": {"gpu": 1, "mem_mb": "4000 * attempt"},
             "execute": {"mem_mb": "3000 * attempt"},
             # torch alone is above 700 MB, so that the first attempt is killed
-            "update_0": {"gpu": 2, "mem_mb": "700 if attempt == 1 else 4000 * (attempt - 1)"},
+            "update_0": {"gpu": 2, "mem_mb": "700 if attempt == 1 else 2500 * attempt"},
         },
     }
     path = folder / "profile"
@@ -102,7 +104,7 @@ def test_results_equal_those_of_the_local_run(runs):
     (files, hashes), (wanted, wanted_hashes) = (fingerprints(f / "results/cluster") for f in (remote, local))
     assert hashes == wanted_hashes and set(hashes) == {"version=0", "version=1"}
     assert [name for name in files.keys() | wanted.keys() if files.get(name) != wanted.get(name)] == []
-    assert sum("rollouts/" in name for name in files) == 4 and sum("updates/" in name for name in files) == 1
+    assert sum("rollouts/" in name for name in files) == 2 and sum("updates/" in name for name in files) == 1
 
 
 def test_few_jobs_a_shard_each_and_gpus_are_visible(cluster, runs):
@@ -126,8 +128,8 @@ def test_few_jobs_a_shard_each_and_gpus_are_visible(cluster, runs):
 def test_a_job_killed_for_memory_is_tried_again_with_more(runs):
     _, remote, said = runs
     logs = "".join(path.read_text() for path in (remote.parent / "slurm-logs").rglob("*.log"))
-    assert "exceeded memory limit" in logs or "oom" in logs.lower(), logs[-3000:]
-    assert "Trying to restart job" in said and "mem_mb=4000" in said, said[-4000:]
+    assert re.search("exceeded .*memory limit|oom.kill", logs, re.IGNORECASE), logs[-3000:]
+    assert "Trying to restart job" in said and "mem_mb=700," in said and "mem_mb=5000," in said, said[-4000:]
 
 
 def test_ctrl_c_cancels_the_jobs(cluster, runs, tmp_path):
