@@ -13,6 +13,7 @@ import zipfile
 
 import duckdb
 import pytest
+import yaml
 
 from tests.workflow_runs import ROOT, SMOKE, command, snakemake
 
@@ -157,8 +158,11 @@ def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_comparison_samples_alike_and_says_so(tmp_path):
-    done = snakemake(tmp_path, config=ROOT / "workflow/configs/compare-smoke.yaml")
+def test_a_comparison_samples_alike_and_says_so(smoke, tmp_path):
+    overlay = yaml.safe_load((ROOT / "workflow/configs/compare-smoke.yaml").read_text())
+    overlay["policy"]["init"] = str(smoke / "results/smoke/policies/version=0")  # the same policy, made already
+    (tmp_path / "compare.yaml").write_text(yaml.safe_dump(overlay))
+    done = snakemake(tmp_path, config=tmp_path / "compare.yaml")
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     found = json.loads((tmp_path / "results/compare-smoke/compare.json").read_text())
     arms = ["grpo", "own", "mers", "mars"]
