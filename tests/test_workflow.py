@@ -1,25 +1,19 @@
-"""The workflow as a user runs it: plans, lint, a whole run of the smoke configuration, what re-runs, kill -9.
+"""The workflow as a user runs it: plans, lint, whole runs, and what re-runs.
 
 The smoke run trains a tiny policy with every real part (vLLM, bubblewrap, DuckDB, PyTorch); it takes minutes.
 """
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import time
 import zipfile
 
 import duckdb
 import pytest
 import yaml
 
-from tests.workflow_runs import ROOT, SMOKE, command, snakemake
+from tests.faults import fingerprints
+from tests.workflow_runs import ROOT, SMOKE, snakemake
 
 CONFIGS = sorted((ROOT / "workflow/configs").glob("*.yaml"))
-# Tables that the same run gives again byte for byte; times are kept elsewhere.
-TABLES = ("tasks", "rollouts", "verdicts", "feedback", "credit", "updates", "evals", "eval_rollouts", "eval_feedback")
 
 
 def planned(folder, *more, config=SMOKE):
@@ -33,13 +27,6 @@ def planned(folder, *more, config=SMOKE):
     return {
         line.split()[0]: int(line.split()[1]) for line in table if len(line.split()) == 2 and line.split()[1].isdigit()
     }
-
-
-def fingerprints(run):
-    """Bytes of every table, and hashes of every policy."""
-    files = {str(p.relative_to(run)): p.read_bytes() for t in TABLES for p in sorted((run / t).rglob("*.parquet"))}
-    hashes = {p.parent.name: json.loads(p.read_text())["hash"] for p in sorted(run.glob("policies/*/manifest.json"))}
-    return files, hashes
 
 
 @pytest.mark.parametrize("config", [ROOT / "config.yaml", *CONFIGS], ids=lambda path: path.stem)
@@ -126,42 +113,10 @@ def test_a_change_re_runs_its_own_stage_and_what_follows(smoke, tmp_path):
 
 
 @pytest.mark.slow
-def test_kill_9_in_every_stage_then_the_same_tables(smoke, tmp_path):
-    """Kill a run, children and all, as soon as each stage starts; going on must give what an undisturbed run gives.
-
-    On the same number of cores: sums over other numbers of threads differ in their last digits.
-    """
-    marks = [
-        "rule tasks_references", "rule policy_init", "rule generate", "rule execute", "rule credit", "rule update_0",
-        "rule eval_generate", "rule evaluate", "rule report",
-    ]  # fmt: skip
-    killed = []
-    for mark in marks:
-        log = tmp_path / "out.log"
-        with log.open("w") as out:
-            process = subprocess.Popen(command(tmp_path), stdout=out, stderr=out, cwd=ROOT, start_new_session=True)
-        while process.poll() is None and f"{mark}:" not in log.read_text():
-            time.sleep(0.05)
-        if process.poll() is None:
-            time.sleep(0.7)  # into the stage's own work
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            killed.append(mark)
-        assert snakemake(tmp_path, "--unlock").returncode == 0
-    assert len(killed) >= 7, killed
-    done = snakemake(tmp_path)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    (files, hashes), (wanted, wanted_hashes) = (fingerprints(f / "results/smoke") for f in (tmp_path, smoke))
-    assert hashes == wanted_hashes
-    assert [name for name in files.keys() | wanted.keys() if files.get(name) != wanted.get(name)] == []
-    shutil.rmtree(tmp_path / "results")
-
-
-@pytest.mark.slow
 def test_a_comparison_samples_alike_and_says_so(smoke, tmp_path):
     overlay = yaml.safe_load((ROOT / "workflow/configs/compare-smoke.yaml").read_text())
     overlay["policy"]["init"] = str(smoke / "results/smoke/policies/version=0")  # the same policy, made already
-    (tmp_path / "compare.yaml").write_text(yaml.safe_dump(overlay))
+    (tmp_path / "compare.yaml").write_text(yaml.safe_dump(overlay, sort_keys=False))
     done = snakemake(tmp_path, config=tmp_path / "compare.yaml")
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     found = json.loads((tmp_path / "results/compare-smoke/compare.json").read_text())

@@ -117,7 +117,8 @@ def feedback(found: Sequence[Outcome], tests: Sequence[Mapping]) -> str:
         if outcome.raised is not None:
             lines += f"raised: {outcome.raised}".split("\n")
         else:
-            lines += [f"call: {outcome.call}", f"got: {outcome.got}", f"expected: {outcome.expected}"]
+            lines += [f"call: {outcome.call}"] if outcome.call not in test["code"] else []
+            lines += [f"got: {outcome.got}", f"expected: {outcome.expected}"]
         parts.append("\n".join([f"Test {number} failed:", *(f"  {line}" for line in lines)]))
     hidden = [o for o, test in zip(found, tests, strict=True) if not test["visible"]]
     if hidden:
