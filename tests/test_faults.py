@@ -39,19 +39,19 @@ def test_moments_cover_every_stage_and_fault():
 def test_faults_then_the_same_tables(smoke, tmp_path, number):
     """Six of the moments that `make faults` has a hundred of, a fault each."""
     stage, fault = IN_CI[number]
-    facts = faults.disturb(smoke, tmp_path / "moment", stage, fault, random.Random(number))
+    facts = faults.disturb(smoke, tmp_path, stage, fault, random.Random(number))  # as deep as smoke
     assert facts["equal"], facts
 
 
 @pytest.mark.slow
-def test_a_killed_update_goes_on_inside_its_version(smoke, tmp_path):
+def test_a_killed_update_goes_on_inside_its_version(smoke, tmp_path, tmp_path_factory):
     """Killed after an optimiser step and started again by Snakemake, the policy is that of an undisturbed update."""
     overlay = tmp_path / "steps.yaml"
     target = f"{faults.RUN}/policies/version=1/manifest.json"
     overlay.write_text(SMOKE.read_text().replace("lr: 1.0e-4", "lr: 1.0e-4\n  minibatches: 4"))
-    straight, killed = tmp_path / "straight", tmp_path / "killed"
-    for folder in (straight, killed):
-        shutil.copytree(smoke, folder, symlinks=True)
+    straight, killed = tmp_path_factory.mktemp("straight"), tmp_path_factory.mktemp("killed")
+    for folder in (straight, killed):  # as deep as smoke: paths of the code are relative
+        shutil.copytree(smoke, folder, symlinks=True, dirs_exist_ok=True)
     assert snakemake(straight, "--", target, config=overlay).returncode == 0
     process = subprocess.Popen(
         command(killed, "--", target, config=overlay),
