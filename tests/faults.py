@@ -192,7 +192,7 @@ def disturb(base: Path, folder: Path, stage: str, fault: str, rng: random.Random
             facts["seconds"] = round(rng.uniform(0, 1.05) * _seconds(base, rule), 2)
             facts["outcome"] = _kill(folder, rule, outputs[0], facts["seconds"], fault)
         elif fault == "disk full":
-            facts |= _fill(folder, outputs[0], rng.randrange(4096, max(size, 8192)))
+            facts |= _fill(folder, outputs[0], rng.randrange(32768 + size))  # Snakemake writes there too
         elif fault == "truncated Parquet":
             path = rng.choice([p for p in made if p.suffix == ".parquet"][:1])
             size = path.stat().st_size
@@ -206,7 +206,8 @@ def disturb(base: Path, folder: Path, stage: str, fault: str, rng: random.Random
             path = made[0] if fault == "policy without manifest" else rng.choice(made)
             facts["file"] = str(path.relative_to(run))
             path.unlink()
-        done = _restart(folder, outputs[0])
+        # the reader that refused a file lost its outputs
+        done = _restart(folder, reader if fault == "truncated Parquet" else outputs[0])
         facts["restart"] = "ok" if done.returncode == 0 else (done.stdout + done.stderr)[-3000:]
         (files, hashes), (wanted, wanted_hashes) = fingerprints(run), fingerprints(base / RUN)
         odd = [name for name in files.keys() | wanted.keys() if files.get(name) != wanted.get(name)]
@@ -233,7 +234,7 @@ def _fill(folder: Path, target: str, room: int) -> dict:
     log, root = folder.with_suffix(".out"), os.geteuid() == 0
     if root:
         used = shutil.disk_usage(folder).used
-        _resize(folder, str(used + 65536 + room))  # snakemake's own records need a little
+        _resize(folder, str(used + room))
     process = _start(folder, target, log, None if root else room)
     try:
         code = process.wait(300)
