@@ -36,7 +36,7 @@ ASKED = 4  # tasks, of the answers above the first ones
 GROUP, TEMPERATURE = 16, 0.7
 GENERATE = ["--group-size", GROUP, "--max-tokens", 32, "--max-model-len", 384, "--kv-cache-gib", 1]
 GENERATE += ["--temperature", TEMPERATURE, "--max-num-seqs", 256]
-UPDATE = ["--lr", "5e-4", "--epochs", 3, "--minibatches", 2, "--eps-high", "2.0", "--tokens-per-batch", 8192]
+UPDATE = ["--lr", "4e-4", "--epochs", 3, "--minibatches", 2, "--eps-high", "2.0", "--tokens-per-batch", 8192]
 UPDATE += ["--logits-chunk", 4096, "--temperature", TEMPERATURE, "--threads", 1, "--seed", 0]
 
 
