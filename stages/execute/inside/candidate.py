@@ -70,6 +70,16 @@ def silence():
     os.close(nothing)
 
 
+def warm(names):
+    """Import modules before anything is forked; one that is not there is left out, but for pytest."""
+    for name in names:
+        try:
+            __import__(name)
+        except ImportError:
+            if name == "pytest":
+                raise
+
+
 def cut(text, size=2000):
     """At most `size` characters of `text`, head and tail."""
     return text if len(text) <= size else f"{text[: size * 2 // 3]} ... {text[-size // 3 :]}"
