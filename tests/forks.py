@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,25 @@ class Forks:
 CHANGES = ("os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.chmod", "shutil.rmtree")
 
 
+def forked(work: Callable, *args: object) -> int:
+    """Call `work` in a process of its own, with all that is imported here, which ends with what it returns; its pid."""
+    sys.stdout.flush()
+    if pid := os.fork():
+        return pid
+    code = 1
+    try:
+        code = work(*args) or 0
+    except SystemExit as done:
+        code = done.code or 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(int(code))
+
+
 def _kill_at(moment: int, below: str) -> None:
     """SIGKILL this process right before it changes the file system below `below` for the `moment`th time."""
     seen = [0]
@@ -88,20 +108,7 @@ def _run(job: dict, folder: str) -> Done:
     files = [os.path.join(folder, f"{rank}.txt") for rank in range(job["ranks"])]
     children = {}
     for rank, file in enumerate(files):
-        if not (pid := os.fork()):
-            code = 1
-            try:
-                _child(job, rank, port, file)
-            except SystemExit as done:
-                code = done.code or 0
-            except BaseException:
-                import traceback
-
-                traceback.print_exc()
-            finally:
-                sys.stderr.flush()
-                os._exit(code)
-        children[pid] = rank
+        children[forked(_child, job, rank, port, file)] = rank
     codes = {}
     while len(codes) < len(children):
         pid, status = os.wait()

@@ -13,12 +13,12 @@ import json
 import os
 import random
 import shutil
-import sys
 import time
 from pathlib import Path
 
 from stages.common import tables
 from stages.common.policy import write_manifest
+from tests.forks import forked
 
 # Right for one task each; their values at 7 and 12 are all different.
 ANSWERS = {
@@ -102,23 +102,9 @@ def make_policy(folder: Path, tasks: list[dict], steps: int = 260) -> None:
     write_manifest(folder, 0, None, {"stage": "tests"})
 
 
-def forked(work, *args) -> None:
+def apart(work, *args) -> None:
     """Run it in a process of its own, with all that is imported here; its failure is ours."""
-    sys.stdout.flush()
-    if not (pid := os.fork()):
-        code = 1
-        try:
-            code = work(*args) or 0
-        except SystemExit as done:
-            code = done.code or 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(int(code))
-    if status := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]):
+    if status := os.waitstatus_to_exitcode(os.waitpid(forked(work, *args), 0)[1]):
         raise SystemExit(f"{work.__module__} ended with {status}")
 
 
@@ -154,10 +140,10 @@ class Learning:
         tasks, out = ["--tasks", self.folder / "tasks.parquet"], self.path("rollouts", version, turn)
         argv = ["--policy", self.policy(version), "--version", version, "--turn", turn, "--out", out, *tasks, *GENERATE]
         argv += ["--rollouts", *files("rollouts"), "--feedback", *files("feedback")] if turn > 1 else []
-        forked(generate, [str(a) for a in argv])
+        apart(generate, [str(a) for a in argv])
         verdicts, feedback = (self.path(what, version, turn) for what in ("verdicts", "feedback"))
         argv = ["run", *tasks, "--rollouts", out, "--verdicts", verdicts, "--feedback", feedback]
-        forked(execute, [str(a) for a in argv])
+        apart(execute, [str(a) for a in argv])
         rewards = tables.read(feedback, tables.FEEDBACK)["reward"].to_pylist()
         return sum(rewards) / len(rewards)
 
@@ -187,12 +173,12 @@ class Learning:
             "--strategy",
             "mers",
         ]
-        forked(credit, [str(a) for a in argv])
+        apart(credit, [str(a) for a in argv])
         start = self.fresh(version) if flip else self.policy(version)
         argv = ["--policy", start, "--out", self.policy(out), "--credit", table, "--rollouts", *rollouts]
         argv += ["--updates", self.folder / f"updates-{out}.parquet", "--version", 0 if flip else version, *UPDATE]
         argv += ["--work", self.folder / "work" / str(out)]
-        forked(flipped if flip else update, [str(a) for a in argv])
+        apart(flipped if flip else update, [str(a) for a in argv])
 
 
 def main() -> None:
@@ -213,7 +199,7 @@ def main() -> None:
         print(json.dumps(line), flush=True)
 
     tasks = make_tasks(run.folder / "tasks.parquet")
-    forked(make_policy, run.policy(0), tasks)
+    apart(make_policy, run.policy(0), tasks)
     from vllm.v1.engine.llm_engine import LLMEngine  # noqa: F401
 
     import stages.update.session  # noqa: F401
