@@ -27,7 +27,8 @@ STAGE = f"SNAKEMAKE_JOB=1 PYTHONPATH={shlex.quote(str(workflow.basedir))}${{{{PY
 TURNS = range(1, RUN.turns + 1)
 SHARDS = range(RUN.generate.shards)
 CODE = {".py", ".sql", ".jinja", ".css", ".js"}
-HOST_MB = {"cpu": 8000, "gpu": 64000}[RUN.device]  # weights pass through it on their way to a GPU
+# Weights pass through memory on their way to a GPU.
+HOST_MB = {"cpu": 8000, "gpu": 64000}[RUN.device]
 GPUS = {"gpu": RUN.generate.tensor_parallel_size} if RUN.device == "gpu" else {}
 
 
