@@ -201,12 +201,12 @@ class Sandbox(Box):
         end = time.monotonic() + grace
         while grace and self.process.poll() is None and time.monotonic() < end:
             time.sleep(0.002)
-        self.wire.sock.close()
         if self.init:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.init, signal.SIGKILL)
         elif self.process.poll() is None:
             self.process.kill()
+        self.wire.sock.close()  # after the kill, or our program inside would end by itself first
         self.status = self.process.wait()
         if self.init:
             with contextlib.suppress(ChildProcessError):

@@ -1,5 +1,6 @@
 """The sandbox D of the tests: one per worker, warm, with a child for each program's task. Standard library only."""
 
+import json
 import socket
 from collections.abc import Sequence
 
@@ -23,12 +24,11 @@ class TestsBox:
             self._box.wire.send({"packages": self._packages, "preload": self._preload})
             wait_until_ready(self._box)
         ours, theirs = socket.socketpair()
-        sent = self._box.wire.send({"fork": True}, [theirs.fileno()])
+        sent = self._box.wire.send({"task": json.dumps(task)}, [theirs.fileno()])
         theirs.close()
-        wire = Wire(ours)
-        if not sent or not wire.send(task):
+        if not sent:
             raise SandboxFailed("the tests' sandbox is gone")
-        return wire
+        return Wire(ours)
 
     def close(self) -> None:
         """End D and all its children."""

@@ -299,6 +299,7 @@ _made = {}
 
 def handle_class(name, sort, specials, base):
     """The class of handles for objects with these special methods; named like the object's class."""
+    name = name if sort == "object" and name.isidentifier() else "Handle"
     key = (name, sort, specials, base)
     if key not in _made:
         body = _methods(sort, set(specials), base)
@@ -307,6 +308,5 @@ def handle_class(name, sort, specials, base):
         if base in _BASES:
             body["__class__"] = property(_class_of)
         body["_murphy_specials"] = frozenset(specials)
-        label = name if sort == "object" and name.isidentifier() else "Handle"
-        _made[key] = type(label, (Handle,), body)
+        _made[key] = type(name, (Handle,), body)
     return _made[key]

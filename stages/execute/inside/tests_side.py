@@ -1,11 +1,14 @@
 """The tests' process inside sandbox D: evaluates a task's tests, and never holds the candidate's code.
 
-One warm process per worker; for each program it forks a child, which is given the task and then, test by test, the
+One warm process per worker; for each program it forks a child, which knows the task and is given, test by test, the
 channel to a fresh candidate process. The child's word is the verdict, because nothing of the candidate runs in it.
+Tests are compiled before the fork, once for programs of one task that come one after another.
 
     python tests_side.py CONTROL_FD
 """
 
+import functools
+import json
 import os
 import signal
 import socket
@@ -157,7 +160,15 @@ class Judge:
     def __init__(self, task):
         self.task = task
         self.notes = asserts.Notes()
-        self._setup = None
+        self._setup = self._compiled(task["setup"]) if task["setup"] else None
+        self._tests = [self._compiled(t) for t in task["tests"]] if task["kind"] == "function" else []
+
+    def _compiled(self, source):
+        """Code of a piece of the tests, or the exception that compiling it raised."""
+        try:
+            return asserts.compiled(source, "test_solution.py", self.notes)
+        except Exception as error:
+            return error
 
     def run(self, number, sock):
         """Run one test against the candidate at the other end of `sock`; the verdict's fields."""
@@ -177,7 +188,7 @@ class Judge:
         end.on_refusal = on_refusal
         kind, message = "passed", None
         try:
-            self._evaluate(self.task["tests"][number], end)
+            self._evaluate(number, end)
         except Unsupported:
             pass
         except BaseException as error:
@@ -210,27 +221,33 @@ class Judge:
         fields = {"kind": kind, "message": message and cut(message, 4000), "call": call and cut(call, 600)}
         return fields | {"got": got, "expected": expected, "assert": source}
 
-    def _evaluate(self, test, end):
+    def _evaluate(self, number, end):
         names = Names(self.task, end)
         names[asserts.COMPARE], names[asserts.TRUTH] = self.notes.compare, self.notes.truth
         sys.modules[candidate.NAME] = Solution(end, self.task)
         if self.task["setup"]:
-            if self._setup is None:
-                self._setup = asserts.compiled(self.task["setup"], "test_solution.py", self.notes)
-            exec(self._setup, names)
+            _execute(self._setup, names)
         if self.task["kind"] == "function":
-            exec(asserts.compiled(test, "test_solution.py", self.notes), names)
-        elif test:
+            _execute(self._tests[number], names)
+        elif test := self.task["tests"][number]:
             named_tests.run_named(names, test)
 
 
-def child(sock):
-    """Serve one program: the task, then one test per message."""
-    task, _ = candidate.receive(sock)
-    if task is None:
-        return
-    candidate.limit(task["limits"])
-    judge = Judge(task)
+def _execute(code, names):
+    if isinstance(code, Exception):
+        raise code
+    exec(code, names)
+
+
+@functools.lru_cache(maxsize=8)
+def judge_of(task):
+    """The judge of a task, given as JSON. It has run nothing: only forks of this process use it."""
+    return Judge(json.loads(task))
+
+
+def child(sock, judge):
+    """Serve one program: one test per message."""
+    candidate.limit(judge.task["limits"])
     while True:
         request, handed = candidate.receive(sock)
         if request is None:
@@ -251,7 +268,7 @@ def reap(*_):
 
 
 def main(fd):
-    """Warm up, then fork a child for each control socket that the supervisor sends."""
+    """Warm up, then fork a child for each task and control socket that the supervisor sends."""
     control = socket.socket(fileno=fd)
     control.set_inheritable(False)
     start, _ = candidate.receive(control)
@@ -267,10 +284,11 @@ def main(fd):
         request, handed = candidate.receive(control)
         if request is None:
             return
+        judge = judge_of(request["task"])
         if os.fork() == 0:
             control.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            child(socket.socket(fileno=handed[0]))
+            child(socket.socket(fileno=handed[0]), judge)
             os._exit(0)
         os.close(handed[0])
 
