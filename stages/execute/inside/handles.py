@@ -16,6 +16,7 @@ Run alone: no.
 
 import operator
 
+from in_place import put_back, split
 from operations import BASES, OPERATIONS
 from refusals import Refused
 from specials import BINARY, COMPARISONS, REFLECTED, SPECIALS
@@ -151,44 +152,12 @@ def _call(self, *args, **kwargs):
     peer = self._murphy_peer
     result = peer.request("call", self, args, kwargs)
     if peer.takes_arguments:
-        result, after = _split(result)
+        result, after = split(result)
         for old, new in zip(args, after, strict=True):
-            _put_back(old, new)
+            put_back(old, new)
     if peer.on_call:
         peer.on_call(self._murphy_label, args, kwargs, result)
     return result
-
-
-def _split(answer):
-    if type(answer) is not tuple or len(answer) != 2 or type(answer[1]) is not tuple:
-        raise TypeError("an answer without arguments")
-    return answer
-
-
-def _put_back(old, new):
-    """Make `old` hold what `new` holds, where both are the same sort of container, keeping identities inside."""
-    if type(old) is not type(new):
-        return
-    if type(old) is list:
-        if len(old) == len(new) and any(type(x) in (list, dict, set) for x in old):
-            for i, (a, b) in enumerate(zip(old, new, strict=True)):
-                if type(a) in (list, dict, set) and type(a) is type(b):
-                    _put_back(a, b)
-                else:
-                    old[i] = b
-        else:
-            old[:] = new
-    elif type(old) is dict:
-        kept = {k: v for k, v in old.items() if k in new}
-        old.clear()
-        for key, value in new.items():
-            if key in kept and type(kept[key]) in (list, dict, set) and type(kept[key]) is type(value):
-                _put_back(kept[key], value)
-                value = kept[key]
-            old[key] = value
-    elif type(old) in (set, bytearray):
-        old.clear()
-        old.update(new) if type(old) is set else old.extend(new)
 
 
 def _binary(name, reflected):
