@@ -206,8 +206,9 @@ def disturb(base: Path, folder: Path, stage: str, fault: str, rng: random.Random
             path = made[0] if fault == "policy without manifest" else rng.choice(made)
             facts["file"] = str(path.relative_to(run))
             path.unlink()
-        # the reader that refused a file lost its outputs
-        done = _restart(folder, reader if fault == "truncated Parquet" else outputs[0])
+        # A lost file is asked for by its name; the reader that refused a file lost its outputs.
+        asked = reader if fault == "truncated Parquet" else str(facts.get("file", outputs[0]))
+        done = _restart(folder, asked)
         facts["restart"] = "ok" if done.returncode == 0 else (done.stdout + done.stderr)[-3000:]
         (files, hashes), (wanted, wanted_hashes) = fingerprints(run), fingerprints(base / RUN)
         odd = [name for name in files.keys() | wanted.keys() if files.get(name) != wanted.get(name)]

@@ -4,6 +4,7 @@ The smoke run trains a tiny policy with every real part (vLLM, bubblewrap, DuckD
 """
 
 import json
+import shutil
 import zipfile
 
 import duckdb
@@ -83,6 +84,13 @@ def test_a_smoke_run_trains_a_policy_on_trees(smoke):
 def test_a_second_run_has_nothing_to_do(smoke):
     done = snakemake(smoke)
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_can_be_moved_by_itself(smoke, tmp_path):
+    moved = tmp_path / "deeper" / "down"
+    shutil.copytree(smoke, moved, symlinks=True)
+    assert planned(moved) == {}
 
 
 @pytest.mark.slow

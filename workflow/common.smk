@@ -8,6 +8,7 @@ from snakemake.exceptions import WorkflowError
 
 from stages.common.cli import UserError, flags_for
 from stages.common.check import check, merged
+from stages.common.files import sha256
 
 try:
     RUN = check(dict(config))
@@ -44,13 +45,16 @@ def flags(section, tracked=True, **changed):
 
 
 def code(stage):
-    """The source files of a cheap stage: an edit re-runs it. Generating and training carry a stage_version instead."""
+    """A hash of a cheap stage's files, for params: an edit re-runs it, moving or checking out the project does not.
+
+    Generating, executing and training carry a stage_version instead.
+    """
     files = [
         p
         for p in Path(workflow.basedir, "stages", stage).rglob("*")
-        if p.suffix in (".py", ".sql")
+        if p.suffix in CODE
     ]
-    return sorted(os.path.relpath(p) for p in files)
+    return sha256(sorted(files))[:16]
 
 
 def policy(version):

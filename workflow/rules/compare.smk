@@ -28,7 +28,6 @@ for arm, seed in MEMBERS:
 
 rule compare_ends:
     input:
-        code=code("evaluate"),
         pages=lambda wildcards: pages(BASELINE, wildcards.arm),
     output:
         found=f"{RESULTS}/compare/{{arm}}.json",
@@ -42,6 +41,7 @@ rule compare_ends:
     conda:
         ENVIRONMENT
     params:
+        code=code("evaluate"),
         first=ends(BASELINE),
         second=lambda wildcards: ends(wildcards.arm),
     shell:
@@ -51,7 +51,6 @@ rule compare_ends:
 
 rule compare_report:
     input:
-        code=code("report"),
         pages=pages(*RUN.compare.arms),
         found=[
             f"{RESULTS}/compare/{arm}.json"
@@ -73,6 +72,7 @@ rule compare_report:
     conda:
         ENVIRONMENT
     params:
+        code=code("report"),
         arms=[
             f"--arm {arm} "
             + " ".join(f"results/{member(arm, seed)}" for seed in RUN.compare.seeds)

@@ -3,7 +3,6 @@
 
 rule credit:
     input:
-        code=code("credit"),
         rollouts=lambda wildcards: parts("rollouts", wildcards.version),
         feedback=lambda wildcards: parts("feedback", wildcards.version),
     output:
@@ -18,6 +17,7 @@ rule credit:
         ENVIRONMENT
     threads: 8
     params:
+        code=code("credit"),
         turns=RUN.turns,
         flags=flags("credit"),
     shell:

@@ -81,7 +81,6 @@ rule eval_execute:
 
 rule evaluate:
     input:
-        code=code("evaluate"),
         tasks=lambda wildcards: split(wildcards.benchmark),
         rollouts=lambda wildcards: evaluated_parts(
             "rollouts", wildcards.version, range(1, RUN.evaluate.iterations + 1)
@@ -98,6 +97,8 @@ rule evaluate:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        code=code("evaluate"),
     shell:
         STAGE
         + ".evaluate passes --tasks {input.tasks} --rollouts {input.rollouts} --feedback {input.feedback}"

@@ -3,7 +3,6 @@
 
 rule report:
     input:
-        code=code("report"),
         policies=[policy(v) for v in range(RUN.versions + 1)],
         evals=evals(),
         credit=[
@@ -21,6 +20,7 @@ rule report:
     conda:
         ENVIRONMENT
     params:
+        code=code("report"),
         run=lambda wildcards, output: os.path.dirname(output.page),
         flags=flags("report"),
     shell:

@@ -3,8 +3,6 @@
 
 
 rule tasks_import:
-    input:
-        code=code("tasks"),
     output:
         candidates=f"{RESULTS}/import/candidates.parquet",
     log:
@@ -15,6 +13,7 @@ rule tasks_import:
     conda:
         ENVIRONMENT
     params:
+        code=code("tasks"),
         seed=RUN.seed,
         flags=flags("tasks"),
     shell:
@@ -23,8 +22,6 @@ rule tasks_import:
 
 
 rule benchmark_import:
-    input:
-        code=code("tasks"),
     output:
         candidates=f"{RESULTS}/import/{{benchmark}}/candidates.parquet",
     log:
@@ -35,6 +32,7 @@ rule benchmark_import:
     conda:
         ENVIRONMENT
     params:
+        code=code("tasks"),
         seed=RUN.seed,
         flags=lambda wildcards: shlex.join(
             flags_for(
@@ -98,7 +96,6 @@ else:
 
     rule tasks_admit:
         input:
-            code=code("tasks"),
             candidates=f"{RESULTS}/import/candidates.parquet",
             verdicts=f"{RESULTS}/import/verdicts.parquet",
             feedback=f"{RESULTS}/import/feedback.parquet",
@@ -114,6 +111,7 @@ else:
         conda:
             ENVIRONMENT
         params:
+            code=code("tasks"),
             share=RUN.tasks.heldout_share,
         shell:
             STAGE
@@ -124,7 +122,6 @@ else:
 
 rule benchmark_admit:
     input:
-        code=code("tasks"),
         candidates=f"{RESULTS}/import/{{benchmark}}/candidates.parquet",
         verdicts=f"{RESULTS}/import/{{benchmark}}/verdicts.parquet",
         feedback=f"{RESULTS}/import/{{benchmark}}/feedback.parquet",
@@ -140,6 +137,8 @@ rule benchmark_admit:
     localrule: True
     conda:
         ENVIRONMENT
+    params:
+        code=code("tasks"),
     shell:
         STAGE
         + ".tasks admit --candidates {input.candidates} --verdicts {input.verdicts} --feedback {input.feedback}"
