@@ -13,7 +13,7 @@ from stages.execute import bwrap, runtime
 
 
 def plan(uid):
-    return bwrap.Plan(bwrap.find(uid), runtime.find("environment", uid), runtime.own_files(uid), tmp_mb=5)
+    return bwrap.Plan(bwrap.find(uid), runtime.find("environment", uid), runtime.own_files(), tmp_mb=5)
 
 
 def pairs(command):

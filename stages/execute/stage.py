@@ -47,7 +47,7 @@ def sandboxes(settings: Execute, packages: Iterable[str], workers: int) -> Sandb
     """Find bwrap, interpreter and packages; UserError says what is missing."""
     uid = bwrap.sandbox_uid()
     program, python = bwrap.find(uid), runtime.find(settings.python, uid)
-    own = runtime.own_files(uid)
+    own = runtime.own_files()
     wanted = sorted({*settings.packages, *packages})
     if wanted and settings.python != "environment":
         raise UserError(
