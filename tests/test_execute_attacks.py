@@ -18,24 +18,22 @@ from tests.sandboxes import SETTINGS, busy_cores, cases, children, disagreements
 
 
 @needs_corpus
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_quick_cases(tmp_path, setting):
+def test_quick_cases(tmp_path):
     """All that end by themselves, and one of each way not to."""
     lines = [c for c in cases() if c["category"] != "time" or c["id"] in ("time-02", "time-09", "time-10")]
     assert len(lines) > 90
-    assert disagreements(lines, judge(tmp_path, lines, "--sandbox", setting)) == []
+    assert disagreements(lines, judge(tmp_path, lines)) == []
     assert wait_for_nothing() == []
 
 
 @needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_whole_corpus_as_an_ordinary_user_on_busy_cores(tmp_path, setting):
+def test_whole_corpus_as_an_ordinary_user_on_busy_cores(tmp_path):
     if os.getuid() != 0:
         pytest.skip("already an ordinary user: test_each_case_leaves_nothing is this test")
     lines = cases()
     with busy_cores():
-        answers = judge(tmp_path, lines, "--sandbox", setting, user=True)
+        answers = judge(tmp_path, lines, user=True)
     assert disagreements(lines, answers) == []
     assert wait_for_nothing() == []
 

@@ -19,13 +19,10 @@ def shared(name):
     return path
 
 
-def judge(folder, rows=None, *settings):
-    """Feedback rows of the candidates' references, or of other `rows` of tasks."""
-    file = folder / "candidates.parquet"
-    if rows is not None:
-        tables.write(file, tables.TASKS, rows)
+def judge(folder, *settings):
+    """Feedback rows of the candidates' references."""
     out = ["--verdicts", str(folder / "v.parquet"), "--feedback", str(folder / "f.parquet")]
-    execute(["references", "--tasks", str(file), *out, "--workers", "2", *settings])
+    execute(["references", "--tasks", str(folder / "candidates.parquet"), *out, "--workers", "2", *settings])
     return tables.read(folder / "f.parquet", tables.FEEDBACK).to_pylist()
 
 
@@ -44,12 +41,12 @@ def test_starter(tmp_path):
 
 
 def test_humaneval_is_right_answer_blind_and_a_function_that_returns_none_is_not(tmp_path):
-    rows = imported(tmp_path, "humaneval")
-    judged = judge(tmp_path)
-    assert len(judged) == 164 and failures(judged) == {}
+    imported(tmp_path, "humaneval")
+    judged = judge(tmp_path, "--hollow")
+    references = [row for row in judged if row["node_id"] == row["task_id"]]
+    assert len(references) == 164 and failures(references) == {}
     assert {row["mode"] for row in judged} == {"answer_blind"}
-    nothing = [row | {"reference": f"def {row['entry_point']}(*args, **kwargs):\n    return None\n"} for row in rows]
-    assert [row["node_id"] for row in judge(tmp_path, nothing) if row["reward"] == 1] == []
+    assert len(judged) == 328 and sum(row["reward"] == 1 for row in judged) == 164
 
 
 @pytest.mark.slow
@@ -62,7 +59,10 @@ def test_mbpp_is_right_and_answer_blind(tmp_path):
 
 def test_kodcode(tmp_path):
     rows = imported(tmp_path, shared("kodcode_demo.jsonl"))
-    judged = judge(tmp_path, None, "--packages", "numpy", "scipy")
+    every = judge(tmp_path, "--hollow", "--packages", "numpy", "scipy")
+    judged = [row for row in every if row["node_id"] == row["task_id"]]
+    paid = {row["task_id"].rpartition("_")[0] for row in every if row not in judged and row["reward"] == 1}
+    assert paid == {"kodcode/Algorithm_00000041", "kodcode/Algorithm_00000051"}, "tests that bring their own solution"
     wrong = failures(judged)
     assert len(judged) == len(rows) and len(judged) - len(wrong) >= 226, wrong
     assert sum(row["mode"] == "answer_blind" for row in judged) >= 0.8 * len(judged)

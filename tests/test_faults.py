@@ -16,11 +16,11 @@ from tests.workflow_runs import ROOT, SMOKE, command, snakemake
 NOT_IN_SMOKE = {"benchmark_import", "benchmark_admit", "tasks_taken", "compare_ends", "compare_report"}
 IN_CI = [
     ("generate turn 2", "kill -9 of all"),
-    ("update", "Ctrl-C"),
+    ("tasks_admit", "Ctrl-C"),
     ("credit", "kill -9 of snakemake alone"),
     ("execute", "disk full"),
     ("tasks_references", "truncated Parquet"),
-    ("policy_init", "policy without manifest"),
+    ("update", "policy without manifest"),
 ]
 
 
@@ -39,7 +39,7 @@ def test_moments_cover_every_stage_and_fault():
 def test_faults_then_the_same_tables(smoke, tmp_path, number):
     """Six of the moments that `make faults` has a hundred of, a fault each."""
     stage, fault = IN_CI[number]
-    facts = faults.disturb(smoke, tmp_path, stage, fault, random.Random(number))  # as deep as smoke
+    facts = faults.disturb(smoke, tmp_path, stage, fault, random.Random(number))
     assert facts["equal"], facts
 
 
@@ -50,7 +50,7 @@ def test_a_killed_update_goes_on_inside_its_version(smoke, tmp_path, tmp_path_fa
     target = f"{faults.RUN}/policies/version=1/manifest.json"
     overlay.write_text(SMOKE.read_text().replace("lr: 1.0e-4", "lr: 1.0e-4\n  minibatches: 4"))
     straight, killed = tmp_path_factory.mktemp("straight"), tmp_path_factory.mktemp("killed")
-    for folder in (straight, killed):  # as deep as smoke: paths of the code are relative
+    for folder in (straight, killed):
         shutil.copytree(smoke, folder, symlinks=True, dirs_exist_ok=True)
     assert snakemake(straight, "--", target, config=overlay).returncode == 0
     process = subprocess.Popen(

@@ -124,6 +124,7 @@ def test_a_change_re_runs_its_own_stage_and_what_follows(smoke, tmp_path):
 def test_a_comparison_samples_alike_and_says_so(smoke, tmp_path):
     overlay = yaml.safe_load((ROOT / "workflow/configs/compare-smoke.yaml").read_text())
     overlay["policy"]["init"] = str(smoke / "results/smoke/policies/version=0")  # the same policy, made already
+    overlay["evaluate"]["iterations"] = 1  # smoke has the second
     (tmp_path / "compare.yaml").write_text(yaml.safe_dump(overlay, sort_keys=False))
     done = snakemake(tmp_path, config=tmp_path / "compare.yaml")
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

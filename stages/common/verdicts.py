@@ -1,6 +1,7 @@
 """The kinds of verdict a test can have, and the ways a node is judged."""
 
 PASSED = "passed"
+HOLLOW = "#hollow"  # after a task's id: the node that is its reference with functions that do nothing
 INFRA_ERROR = "infra_error"  # the sandbox failed, not the program: no reward, never 0
 
 # Why a test did not pass, in the order in which a node's one-word summary prefers them.

@@ -16,6 +16,7 @@ from stages.common import tables
 from stages.common.cli import UserError, add_settings, run, settings_from
 from stages.common.config import Execute
 from stages.common.timing import Timings
+from stages.common.verdicts import HOLLOW
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -38,7 +39,10 @@ def _parser() -> argparse.ArgumentParser:
     one = command("run", "Run every rollout's program against its task's tests.")
     outputs(one)
     one.add_argument("--rollouts", type=Path, nargs="+", required=True, help="files of the rollouts table")
-    outputs(command("references", "Run every task's reference solution against its tests (node_id = task_id)."))
+    one = command("references", "Run every task's reference solution against its tests (node_id = task_id).")
+    outputs(one)
+    text = f"also run each reference with functions that do nothing (node_id = task_id{HOLLOW}), which should fail"
+    one.add_argument("--hollow", action="store_true", help=text)
     one = command("judge", "Judge cases, one JSON object per line; prints one line per case.")
     one.add_argument("cases", type=Path, help="JSONL: id, code, tests or test_code, and optionally mode, inplace, ...")
     one.add_argument("--out", type=Path, help="write the lines to this file too, whole or not at all")
@@ -86,10 +90,13 @@ def _score(args: argparse.Namespace, settings: Execute) -> int:
 
 
 def _nodes(args: argparse.Namespace, tasks: dict) -> list:
+    from stages.execute.hollow import hollow
     from stages.execute.stage import Node
 
     if args.command == "references":
-        return [Node(t["task_id"], t["task_id"], t["reference"]) for t in tasks.values()]
+        found = [Node(t["task_id"], t["task_id"], t["reference"]) for t in tasks.values()]
+        programs = {task_id: hollow(task) for task_id, task in tasks.items()} if args.hollow else {}
+        return found + [Node(name + HOLLOW, name, code) for name, code in programs.items() if code is not None]
     columns = ["node_id", "task_id", "code", "finish_reason"]
     nodes = []
     for row in tables.read(args.rollouts, tables.ROLLOUTS, columns).to_pylist():

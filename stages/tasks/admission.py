@@ -1,14 +1,15 @@
 """Which candidates become tasks: those whose reference scored 1.0 in the sandbox, split by hash of their ids.
 
-Reads the execute stage's tables for the references (there a node's id is the task's id). A task without a reference
-(LiveCodeBench has none) cannot be checked this way; it is admitted, and counted apart.
+Reads the execute stage's tables for the references (there a node's id is the task's id). Where these also hold programs
+that do nothing (id + HOLLOW), a task that such a program solves is rejected too: it would pay for anything. A task
+without a reference (LiveCodeBench has none) cannot be checked this way; it is admitted, and counted apart.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 from stages.common.cli import UserError
-from stages.common.verdicts import PASSED
+from stages.common.verdicts import HOLLOW, PASSED
 from stages.tasks.selection import in_order, is_heldout
 
 
@@ -41,7 +42,7 @@ def admit(candidates: list[dict], feedback: list[dict], verdicts: list[dict]) ->
     for row in sorted(verdicts, key=lambda row: (row["node_id"], row["test"])):
         of_node.setdefault(row["node_id"], []).append(row)
     ids = {task["task_id"] for task in candidates}
-    strange = sorted((nodes.keys() | of_node.keys()) - ids)
+    strange = sorted({node.removesuffix(HOLLOW) for node in nodes.keys() | of_node.keys()} - ids)
     missing = sorted(t["task_id"] for t in candidates if t["reference"] is not None and t["task_id"] not in nodes)
     for text, names in (("holds verdicts of unknown tasks", strange), ("lacks the references of tasks", missing)):
         if names:
@@ -53,12 +54,17 @@ def admit(candidates: list[dict], feedback: list[dict], verdicts: list[dict]) ->
         if task["reference"] is None:
             result.unchecked += 1
             result.tasks.append(task)
-        elif node["reward"] == 1.0:
-            result.tasks.append(task)
-        else:
+            continue
+        idle = nodes.get(task["task_id"] + HOLLOW)
+        if node["reward"] != 1.0:
             reason = _reason(node, of_node.get(task["task_id"], []))
-            row = {"task_id": task["task_id"], "source": task["source"], "reward": node["reward"], "reason": reason}
-            result.rejected.append(row)
+        elif idle is not None and idle["reward"] == 1.0:
+            reason = f"a program that does nothing passes all {idle['total']} tests"
+        else:
+            result.tasks.append(task)
+            continue
+        row = {"task_id": task["task_id"], "source": task["source"], "reward": node["reward"], "reason": reason}
+        result.rejected.append(row)
     return result
 
 

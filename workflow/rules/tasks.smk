@@ -63,11 +63,15 @@ rule tasks_references:
         mem_mb=grows(4000),
         runtime=grows(60),
     params:
+        # a published benchmark stays whole
+        hollow=lambda wildcards: (
+            "--hollow" if wildcards.folder == f"{RESULTS}/import" else ""
+        ),
         flags=flags("execute"),
     shell:
         STAGE
         + ".execute references --tasks {input.candidates} --verdicts {output.verdicts}"
-        " --feedback {output.feedback} --workers {threads} {params.flags} > {log} 2>&1"
+        " --feedback {output.feedback} --workers {threads} {params.hollow} {params.flags} > {log} 2>&1"
 
 
 if START:
