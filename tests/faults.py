@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.workflow_runs import ROOT, command, snakemake
+from tests.workflow_runs import ROOT, command, heed_interrupts, snakemake
 
 # Tables that the same run gives again byte for byte; times are kept elsewhere.
 TABLES = (
@@ -116,8 +116,10 @@ def _seconds(base: Path, rule: str) -> float:
 
 
 def _start(folder: Path, target: str, log: Path, limit: int | None = None) -> subprocess.Popen:
-    def limited() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    def prepare() -> None:
+        heed_interrupts()
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     with log.open("w") as out:
         return subprocess.Popen(
@@ -126,7 +128,7 @@ def _start(folder: Path, target: str, log: Path, limit: int | None = None) -> su
             stderr=out,
             cwd=ROOT,
             start_new_session=True,
-            preexec_fn=limited if limit else None,
+            preexec_fn=prepare,
         )
 
 
@@ -143,7 +145,7 @@ def _kill(folder: Path, rule: str, target: str, after: float, how: str) -> str:
         act, number = KILLS[how]
         act(process.pid, number)
         code = process.wait(300)
-        return f"killed, exit {code}"
+        return f"killed, exit {code}" if code else "was done before"
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

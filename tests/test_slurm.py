@@ -18,7 +18,7 @@ import yaml
 
 from tests import slurm_cluster
 from tests.faults import fingerprints
-from tests.workflow_runs import ROOT, command, snakemake
+from tests.workflow_runs import ROOT, command, heed_interrupts, snakemake
 
 WANTED = os.environ.get("MURPHY_TEST_SLURM") == "1"
 pytestmark = [
@@ -138,7 +138,9 @@ def test_ctrl_c_cancels_the_jobs(cluster, runs, tmp_path):
     config, mine = remote.parent / "cluster.yaml", profile(tmp_path)
     with (tmp_path / "out").open("w") as out:
         argv = on_slurm(remote, config, mine, "--forcerun", "generate", "--", POLICY)
-        process = subprocess.Popen(argv, stdout=out, stderr=out, cwd=ROOT, start_new_session=True)
+        process = subprocess.Popen(
+            argv, stdout=out, stderr=out, cwd=ROOT, start_new_session=True, preexec_fn=heed_interrupts
+        )
         try:
             end = time.monotonic() + 90
             while not any("RUNNING" in job for job in slurm_cluster.waiting()):

@@ -1,5 +1,6 @@
 """Runs the workflow as a user does, for tests."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,11 @@ def command(folder, *more, config=SMOKE):
     argv = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder)]
     argv += ["--cores", "2", "--configfile", str(config)]
     return [*argv, "--workflow-profile", str(ROOT / "profiles/default"), *more]
+
+
+def heed_interrupts():
+    """For `preexec_fn`: Ctrl-C counts, also where the tests run in the background of a shell, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def snakemake(folder, *more, config=SMOKE):
