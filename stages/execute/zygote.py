@@ -1,8 +1,9 @@
 """Sandboxes out of a warm one: a bwrap with inside/zygote.py, which clones a process into fresh namespaces per program.
 
-A tenth of the cost of a bwrap per program, with the same walls. What the host holds of such a sandbox is a descriptor
-of its process 1, which the kernel gave: killing that one kills everything in there, and nothing else by mistake. How
-it ended and what CPU time it took is said by the warm process, which runs none of the program. Standard library only.
+Made in a tenth of the time of a bwrap with an interpreter, with the same walls. What the host holds of it is a
+descriptor of its process 1, which the kernel gave: killing that one kills everything in there, and nothing else by
+mistake. How it ended and what CPU time it took is said by the warm process, which runs none of the program. Standard
+library only.
 """
 
 import contextlib
