@@ -86,6 +86,18 @@ def test_a_second_run_has_nothing_to_do(smoke):
     assert done.returncode == 0 and "Nothing to be done" in done.stdout + done.stderr
 
 
+def test_an_edited_data_set_is_imported_again(tmp_path):
+    data, overlay, target = tmp_path / "mine.jsonl", tmp_path / "own.yaml", "results/own/import/candidates.parquet"
+    task = {"task_id": "a", "prompt": "Add one.", "entry_point": "f", "reference": "def f(x): return x + 1\n"}
+    data.write_text(json.dumps({**task, "tests": [{"code": "assert f(1) == 2", "visible": True}]}) + "\n")
+    overlay.write_text(yaml.safe_dump({"run": "own", "tasks": {"source": str(data)}}))
+    done = snakemake(tmp_path, "--", target, config=overlay)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert planned(tmp_path, "--", target, config=overlay) == {}
+    data.write_text(data.read_text().replace("Add one.", "Add one to x."))
+    assert planned(tmp_path, "--", target, config=overlay) == {"tasks_import": 1}
+
+
 @pytest.mark.slow
 def test_a_run_can_be_moved_by_itself(smoke, tmp_path):
     moved = tmp_path / "deeper" / "down"

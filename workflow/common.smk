@@ -44,17 +44,22 @@ def flags(section, tracked=True, **changed):
     return shlex.join(flags_for(settings, tracked))
 
 
-def code(stage):
+def code(stage, *more):
     """A hash of a cheap stage's files, for params: an edit re-runs it, moving or checking out the project does not.
 
     Generating, executing and training carry a stage_version instead.
     """
-    files = [
-        p
-        for p in Path(workflow.basedir, "stages", stage).rglob("*")
-        if p.suffix in CODE
-    ]
-    return sha256(sorted(files))[:16]
+    root = Path(workflow.basedir)
+    files = [p for p in root.joinpath("stages", stage).rglob("*") if p.suffix in CODE]
+    return sha256([*sorted(files), *(root / name for name in more)])[:16]
+
+
+def data_files(source):
+    """The user's own files that a data set is read from, so that an edit imports them again; none of a package's."""
+    path = Path(source).expanduser()
+    if source in ("starter", "generated", "humaneval") or not path.exists():
+        return []
+    return sorted(map(str, path.rglob("*.*"))) if path.is_dir() else [str(path)]
 
 
 def policy(version):

@@ -3,6 +3,8 @@
 
 
 rule tasks_import:
+    input:
+        data_files(RUN.tasks.source),
     output:
         candidates=f"{RESULTS}/import/candidates.parquet",
     log:
@@ -13,7 +15,7 @@ rule tasks_import:
     conda:
         ENVIRONMENT
     params:
-        code=code("tasks"),
+        code=code("tasks", "data/starter.jsonl"),
         seed=RUN.seed,
         flags=flags("tasks"),
     shell:
@@ -22,6 +24,12 @@ rule tasks_import:
 
 
 rule benchmark_import:
+    input:
+        lambda wildcards: data_files(
+            RUN.evaluate.benchmarks[wildcards.benchmark]
+            .tasks(wildcards.benchmark)
+            .source
+        ),
     output:
         candidates=f"{RESULTS}/import/{{benchmark}}/candidates.parquet",
     log:
