@@ -39,6 +39,11 @@ else:
     include: "workflow/rules/report.smk"
 
 
+# Ctrl-C while the executor asks SLURM about its jobs, or submits one, would leave that job running.
+onerror:
+    cancel_slurm_jobs(log)
+
+
 # Versions ascending, so that a long chain of them is planned a link at a time and not in one deep recursion.
 rule all:
     default_target: True

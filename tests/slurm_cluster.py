@@ -160,3 +160,9 @@ def ask(*command: str) -> str:
 def waiting() -> list[str]:
     """Jobs in the queue, running or pending."""
     return ask("squeue", "-h", "-o", "%i %T", "--states", "PENDING,RUNNING,COMPLETING").split("\n")[:-1]
+
+
+def jobs() -> list[dict[str, str]]:
+    """What SLURM knows of each job, also of those that ended: JobId, JobState, Partition, TresPerJob and more."""
+    lines = ask("scontrol", "show", "job", "--oneliner").splitlines()
+    return [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]

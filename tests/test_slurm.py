@@ -109,8 +109,7 @@ def test_results_equal_those_of_the_local_run(runs):
 
 
 def test_few_jobs_a_shard_each_and_gpus_are_visible(cluster, runs):
-    said = slurm_cluster.ask("scontrol", "show", "job", "--oneliner")
-    jobs = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in said.splitlines()]
+    jobs = slurm_cluster.jobs()
     ours = sorted((job["JobState"], job["Partition"], job.get("TresPerJob", "").split(":")[-1]) for job in jobs)
     # a job for each of the two shards, and the update, which was killed once
     assert ours == [
@@ -134,16 +133,24 @@ def test_a_job_killed_for_memory_is_tried_again_with_more(runs):
 
 
 def test_ctrl_c_cancels_the_jobs(cluster, runs, tmp_path):
+    """Also while SLURM is still to answer what has become of them: Snakemake then has no list of its jobs."""
     _, remote, _ = runs
     config, mine = remote.parent / "cluster.yaml", profile(tmp_path)
+    slow = tmp_path / "bin/squeue"
+    slow.parent.mkdir()
+    asked = tmp_path / "asked"
+    slow.write_text(f'#!/bin/sh\n[ -e {asked} ] || {{ touch {asked}; sleep 5; }}\nexec {shutil.which("squeue")} "$@"\n')
+    slow.chmod(0o755)
+    before = {job["JobId"] for job in slurm_cluster.jobs()}
     with (tmp_path / "out").open("w") as out:
         argv = on_slurm(remote, config, mine, "--forcerun", "generate", "--", POLICY)
         process = subprocess.Popen(
-            argv, stdout=out, stderr=out, cwd=ROOT, start_new_session=True, preexec_fn=heed_interrupts
-        )
+            argv, stdout=out, stderr=out, cwd=ROOT, start_new_session=True, preexec_fn=heed_interrupts,
+            env=os.environ | {"PATH": f"{slow.parent}:{os.environ['PATH']}"},
+        )  # fmt: skip
         try:
             end = time.monotonic() + 90
-            while not any("RUNNING" in job for job in slurm_cluster.waiting()):
+            while not asked.exists() or not any("RUNNING" in job for job in slurm_cluster.waiting()):
                 assert time.monotonic() < end and process.poll() is None, (tmp_path / "out").read_text()[-3000:]
                 time.sleep(0.3)
             os.killpg(process.pid, signal.SIGINT)
@@ -154,4 +161,6 @@ def test_ctrl_c_cancels_the_jobs(cluster, runs, tmp_path):
     end = time.monotonic() + 20
     while slurm_cluster.waiting() and time.monotonic() < end:
         time.sleep(0.3)
+    ended = {job["JobId"]: job["JobState"] for job in slurm_cluster.jobs() if job["JobId"] not in before}
+    assert ended and set(ended.values()) == {"CANCELLED"}, (ended, (tmp_path / "out").read_text()[-3000:])
     assert slurm_cluster.waiting() == [] and process.returncode != 0

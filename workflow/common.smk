@@ -1,6 +1,8 @@
 # What the rules share: the checked configuration, paths of a run, flags of a stage.
 import os
+import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -151,3 +153,10 @@ def pages(*arms):
 # How much fits (memory, batch sizes): in the command, not in params, so that changing it re-runs nothing.
 GENERATE_CAPACITY = flags("generate", tracked=False)
 UPDATE_CAPACITY = flags("update", tracked=False)
+
+
+def cancel_slurm_jobs(logs):
+    """Cancel what a run that ended early left in SLURM's queue; all its jobs have the name that its log tells."""
+    for path in logs:
+        for name in re.findall(r"SLURM run ID: (\S+)", Path(path).read_text()):
+            subprocess.run(["scancel", "--me", f"--name={name}"])
