@@ -29,6 +29,7 @@ COMMON += [
     "enum",
     "abc",
     "cmath",
+    "hashlib",
 ]
 ASSERTS = ["math", "collections", "itertools", "functools", "re", "random", "string", "json"]
 TESTING = ["pytest", "unittest", *ASSERTS]
