@@ -15,3 +15,22 @@ def test_verdicts(tmp_path, cases):
     answers = judge(tmp_path, lines, "--workers", "2")
     wanted = [{**c, "expected_verdict": c["expected"], "expected_reward": c["reward"]} for c in cases]
     assert disagreements(wanted, answers) == []
+
+
+BOMB = """
+import threading, time
+def f(x):
+    try:
+        while True:
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    except RuntimeError:
+        return 'no more'
+"""
+
+
+def test_a_bomb_of_threads_gets_an_error(tmp_path):
+    """Not a hang, whether it comes to the limit of threads or to that of the address space, and wherever that is."""
+    limits = [*range(64, 512, 32), *range(512, 1025, 8)]
+    lines = [{"id": str(mb), "code": BOMB, "tests": ["assert f(0) == 'no more'"], "memory_mb": mb} for mb in limits]
+    answers = judge(tmp_path, lines, "--workers", "2")
+    assert [mb for mb in limits if answers[str(mb)]["verdict"] != "passed"] == []

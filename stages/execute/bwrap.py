@@ -120,6 +120,9 @@ def command(plan: Plan, zygote: bool = False) -> list[str]:
     flags += ["--clearenv"]
     environment = {"PATH": "/usr/bin", "HOME": "/tmp", "TZ": "UTC", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    # An arena takes 64 MB of address space, one more for each of the first threads. At that limit a thread that has
+    # started may die before it says so, and `Thread.start()` then waits for ever instead of raising.
+    environment["MALLOC_ARENA_MAX"] = "1"
     if python.library_path:
         environment["LD_LIBRARY_PATH"] = python.library_path
     for name, value in environment.items():
