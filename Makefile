@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 SLURM_PLUGIN := build/slurm
 SLURM_PACKAGES := slurmctld slurmd slurm-client munge
 
-.PHONY: setup demo smoke test test-fast test-learning test-slurm slurm-installed faults plan-time lint lock clean
+.PHONY: setup demo smoke test test-fast test-learning test-slurm slurm-installed chromium-installed faults plan-time lint lock clean
 
 setup: $(READY)
 
@@ -43,11 +43,20 @@ test-fast: $(READY)
 test-learning: $(READY)
 	$(BIN)/python -m pytest -s -m learning
 
+# $(call installed,commands,Debian packages): whether the commands are there, after installing them where that may be done.
+define installed
+@PATH=$$PATH:/usr/sbin; missing=; for one in $(1); do command -v $$one > /dev/null || missing="$$missing $$one"; done; \
+if [ -z "$$missing" ]; then exit 0; fi; \
+if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
+  echo "missing:$$missing; as root on Debian: apt-get install --no-install-recommends $(2)"; exit 1; fi; \
+apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(2) > /dev/null
+endef
+
 slurm-installed:
-	@PATH=$$PATH:/usr/sbin; if command -v slurmctld slurmd sbatch munged > /dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then \
-	  echo "SLURM is missing; as root on Debian: apt-get install --no-install-recommends $(SLURM_PACKAGES)"; exit 1; fi; \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(SLURM_PACKAGES)
+	$(call installed,slurmctld slurmd sbatch munged,$(SLURM_PACKAGES))
+
+chromium-installed:
+	$(call installed,chromium,chromium)
 
 $(SLURM_PLUGIN)/.ready: envs/slurm.lock $(READY)
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(SLURM_PLUGIN) -r envs/slurm.lock
