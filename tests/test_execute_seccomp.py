@@ -16,9 +16,9 @@ AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 NEEDED = {"x86_64": [0, 1, 257, 202, 59, 39, 9, 231, 62], "aarch64": [63, 64, 56, 98, 221, 172, 222, 94, 129]}
 
 
-def answer(program, number, audit, first_argument=0):
+def answer(program, number, audit, first_argument=0, second_argument=0):
     """What the kernel does with a call, by running the filter as it would: struct seccomp_data, one step at a time."""
-    data = struct.pack("<IIQ6Q", number, audit, 0, first_argument, 0, 0, 0, 0, 0)
+    data = struct.pack("<IIQ6Q", number, audit, 0, first_argument, second_argument, 0, 0, 0, 0)
     steps = list(struct.iter_unpack("HBBI", program))
     at = loaded = 0
     while True:
@@ -37,11 +37,22 @@ def answer(program, number, audit, first_argument=0):
 def test_every_listed_call_is_refused_and_no_other(machine):
     program, index = seccomp.program(machine), ["x86_64", "aarch64"].index(machine)
     denied = {n[index] for n in seccomp.DENIED.values() if n[index] is not None}
-    special = {seccomp.CLONE[index]: ALLOW, seccomp.CLONE3[index]: ENOSYS}
+    special = {seccomp.CLONE[index]: ALLOW, seccomp.CLONE3[index]: ENOSYS, seccomp.SOCKET[index]: EPERM}
     for number in range(600):
         want = EPERM if number in denied else special.get(number, ALLOW)
         assert answer(program, number, AUDIT[machine]) == want, number
     assert not denied & {*NEEDED[machine], *special}
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_sockets_by_family_and_other_processes_left_alone(machine):
+    program, index = seccomp.program(machine), ["x86_64", "aarch64"].index(machine)
+    allowed = [f for f in range(46) if answer(program, seccomp.SOCKET[index], AUDIT[machine], f) == ALLOW]
+    assert allowed == [1, 2, 10, 16]
+    for calls, position in seccomp.ITSELF.values():
+        for who, want in ((0, ALLOW), (1, EPERM), (4242, EPERM)):
+            arguments = (who, 0) if position == 0 else (0, who)
+            assert answer(program, calls[index], AUDIT[machine], *arguments) == want
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

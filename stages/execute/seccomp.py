@@ -1,8 +1,9 @@
 """A short deny list of system calls as a classic BPF program, for ``bwrap --seccomp``; no libseccomp.
 
 What is refused with EPERM: tracing other processes, kernel modules, keyrings, io_uring, bpf, mounts and namespaces,
-System V and POSIX message objects (they would outlive a test). Other architectures' calls are killed. Names and
-numbers are the kernel's for x86_64 and aarch64; on another machine there is no filter and preflight says so.
+System V and POSIX message objects (they would outlive a test), memory files, sockets of unusual families, priorities
+and limits of other processes. Other architectures' calls are killed. Names and numbers are the kernel's for x86_64 and
+aarch64; on another machine there is no filter and preflight says so.
 """
 
 import os
@@ -23,8 +24,16 @@ DENIED = {
     "settimeofday": (164, 170), "clock_settime": (227, 112), "adjtimex": (159, 171), "sethostname": (170, 161),
     "setdomainname": (171, 162), "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None),
     "personality": (135, 92), "vhangup": (153, 58), "lookup_dcookie": (212, 18), "fanotify_init": (300, 262),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),  # memory that no limit of a process counts
     "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
 }  # fmt: skip
+# Calls that could change another process, here the one that tests are forked from: argument that has to be 0 (itself).
+ITSELF = {
+    "setpriority": ((141, 140), 1), "ioprio_set": ((251, 30), 1), "prlimit64": ((302, 261), 0),
+    "sched_setaffinity": ((203, 122), 0), "sched_setscheduler": ((144, 119), 0), "sched_setparam": ((142, 118), 0),
+    "sched_setattr": ((314, 274), 0),
+}  # fmt: skip
+SOCKET, FAMILIES = (41, 198), (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: all end in the namespaces
 CLONE, CLONE3 = (56, 220), (435, 435)
 CLONE_NEW = 0x7E020000  # CLONE_NEWNS, CGROUP, UTS, IPC, USER, PID, NET
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -56,6 +65,12 @@ def program(machine: str | None = None, namespaces: bool = False) -> bytes | Non
         code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL)]  # the x32 calls
     for number in numbers:
         code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _EPERM)]
+    for calls, argument in ITSELF.values():
+        code += [(_EQUAL, 0, 4, calls[index]), (_LOAD, 0, 0, 16 + 8 * argument), (_EQUAL, 0, 1, 0)]
+        code += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _EPERM)]
+    code += [(_EQUAL, 0, len(FAMILIES) + 3, SOCKET[index]), (_LOAD, 0, 0, 16)]
+    code += [(_EQUAL, len(FAMILIES) - number, 0, family) for number, family in enumerate(FAMILIES)]
+    code += [(_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)]
     if not namespaces:
         code += [
             (_EQUAL, 0, 1, CLONE3[index]),
