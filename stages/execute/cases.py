@@ -46,6 +46,10 @@ def _only_function(tests: list[str]) -> str | None:
             return None
         nodes = list(ast.walk(tree))
         bound = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        bound |= {n.name for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+        bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+        imports = [alias for n in nodes if isinstance(n, ast.Import | ast.ImportFrom) for alias in n.names]
+        bound |= {(alias.asname or alias.name).partition(".")[0] for alias in imports}
         called = {n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         called -= bound | set(dir(builtins))
         wanted = called if wanted is None else wanted & called
@@ -55,25 +59,32 @@ def _only_function(tests: list[str]) -> str | None:
 def relies_on_changes(tests: list[str]) -> bool:
     """Whether tests call a function for what it does to a variable: a call as a statement, its result unused.
 
-    For cases that do not say `inplace` themselves. Calls inside `with` (as in ``pytest.raises``) do not count.
+    A call of a method counts when an assert looks at the variable. For cases that do not say `inplace` themselves.
+    Calls inside `with` (as in ``pytest.raises``) do not count.
     """
     import builtins
 
-    def looks(nodes: list[ast.stmt]) -> bool:
+    def looks(nodes: list[ast.stmt], looked_at: set[str]) -> bool:
         for node in nodes:
             call = node.value if isinstance(node, ast.Expr) else None
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                if not hasattr(builtins, call.func.id) and any(isinstance(a, ast.Name) for a in call.args):
+            if isinstance(call, ast.Call):
+                given = {a.id for a in [*call.args, *(k.value for k in call.keywords)] if isinstance(a, ast.Name)}
+                if isinstance(call.func, ast.Name) and not hasattr(builtins, call.func.id) and given:
+                    return True
+                if isinstance(call.func, ast.Attribute) and given & looked_at:
                     return True
             elif not isinstance(node, ast.With | ast.Try):
                 inner = [getattr(node, name, []) for name in ("body", "orelse")]
-                if any(looks(part) for part in inner if isinstance(part, list)):
+                if any(looks(part, looked_at) for part in inner if isinstance(part, list)):
                     return True
         return False
 
     for test in tests:
         try:
-            if looks(ast.parse(test).body):
+            tree = ast.parse(test)
+            asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+            names = {n.id for node in asserts for n in ast.walk(node) if isinstance(n, ast.Name)}
+            if looks(tree.body, names):
                 return True
         except (SyntaxError, ValueError):
             continue
@@ -111,9 +122,16 @@ def task_of(case: dict, line: int) -> dict:
         tests = [{"code": n, "stdin": None, "stdout": None} for n in names]
     elif case.get("mode") == "stdio" or any(isinstance(t, dict) for t in need("tests", list)):
         row["kind"] = "stdio"
-        tests = [{"code": None, "stdin": t.get("stdin") or "", "stdout": t["stdout"]} for t in need("tests", list)]
+        for number, test in enumerate(need("tests", list)):
+            given = isinstance(test, dict) and isinstance(test.get("stdout"), str)
+            if not given or not isinstance(test.get("stdin", ""), str | None):
+                raise UserError(f'line {line}: tests[{number}] is no {{"stdin": text, "stdout": text}}')
+        tests = [{"code": None, "stdin": t.get("stdin") or "", "stdout": t["stdout"]} for t in case["tests"]]
     else:
         row["kind"] = "function"
+        for number, test in enumerate(case["tests"]):
+            if not isinstance(test, str):
+                raise UserError(f"line {line}: tests[{number}] is no string; a test is a statement such as an assert")
         row["entry_point"] = row["entry_point"] or _only_function(case["tests"])
         tests = [{"code": t, "stdin": None, "stdout": None} for t in case["tests"]]
     if "inplace" not in case and row["kind"] != "stdio":
