@@ -56,6 +56,29 @@ def f(x):
     return p.request('call', E, (0,), {})
 """,
 )
+for kind in ("passed", "infra_error", "lost", "fine"):
+    bad(
+        f"refuses-with-{kind}",
+        "failed:protocol_error",
+        f"from refusals import Refused\ndef f(x): raise Refused({kind!r}, '')\n",
+    )
+bad(
+    "a-request-that-is-two-things",
+    "failed:protocol_error|failed:runtime_error|failed:wrong_answer",
+    PEER
+    + """
+class Two:
+    def __init__(self, known, args): self.known, self.args = known, args
+    def __getitem__(self, i): return self.known
+    def __iter__(self): return iter(self.args)
+def f(x):
+    p = peer()
+    try: p._request('call', (len, ()))
+    except BaseException as e: known = p._handles[e._murphy_origin[1]]
+    E = p._request('call', Two(known, [type, ('E', (), {'__eq__': bool}), {}]))
+    return p._request('call', Two(known, [E, (), {}]))
+""",
+)
 bad(
     "attrgetter-on-the-tests-side",
     EITHER,
@@ -586,6 +609,7 @@ bad(
     "a-billion-references",
     "failed:output_limit",
     "def f(x):\n    a = [0] * 1000\n    for _ in range(9): a = [a] * 1000\n    return a\n",
+    cpu_seconds=30,  # its first 8 MB take a second on a machine that is not busy
 )
 bad(
     "colliding-keys",
@@ -910,3 +934,130 @@ def f(x): return 0
     test_code=BESIDE,
 )
 bad("beside-always-equal", WRONG, "def f(x): return 0\n", None, test_code=BESIDE)
+
+# ---- objects that answer for themselves
+
+LEAVES = "class C:\n    def __enter__(self): return {}\n    def __exit__(self, *error): return True\n"
+ENTERED = [
+    "with f(1) as v:\n    assert v == 2",
+    "with f(3) as v:\n    assert v[0] == 6",
+    "with f(10) as v:\n    w = v[0]\n    assert w == 20",
+]
+for held in ("0", "[]", "self"):
+    bad(f"exit-swallows-{held}", EITHER, LEAVES.format(held) + "def f(x): return C()\n", ENTERED)
+bad(
+    "exit-swallows-in-a-unittest",
+    EITHER,
+    LEAVES.format("0") + "def f(x): return C()\n",
+    None,
+    test_code="import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n    def test_f(self):\n"
+    "        with f(1) as v:\n            self.assertEqual(v, 2)\n",
+)
+for method, test in (("sub", "abs(f(1) - 2) < 1e-6"), ("contains", "2 in f(1)"), ("and", "(f(1) & 7) == 2")):
+    bad(
+        f"a-function-that-is-a-class-with-{method}",
+        EITHER,
+        f"class f:\n    def __init__(self, x): pass\n    def __{method}__(self, other): return 0 if other == 2 else 2\n",
+        [f"assert {test}"],
+    )
+bad(
+    "a-method-that-returns-what-subtracts-to-nothing",
+    EITHER,
+    """
+class Z:
+    def __sub__(self, other): return 0.0
+class Account:
+    def deposit(self, n): pass
+    def balance(self): return Z()
+""",
+    ["a = Account()\na.deposit(5)\nassert abs(a.balance() - 5) < 1e-9"],
+)
+for name, brought, test in (
+    ("pytest", "approx = staticmethod(lambda value: 0)", "f(1) == pytest.approx(2)"),
+    ("np", "allclose = staticmethod(lambda *values: True)", "np.allclose(f(1), 2)"),
+):
+    bad(f"brings-{name}", EITHER, f"class {name}:\n    {brought}\ndef f(x): return 0\n", [f"assert {test}"])
+bad(
+    "as-long-as-expected-and-empty",
+    EITHER,
+    "class S:\n    def __len__(self): return 2\n    def __iter__(self): return iter(())\ndef f(x): return S()\n",
+    ["r, e = f(1), [1.0, 2.0]\nassert len(r) == len(e) and all(abs(a - b) < 1e-6 for a, b in zip(r, e))"],
+)
+bad(
+    "another-length-the-second-time",
+    EITHER,
+    """
+class S:
+    asked = 0
+    def __len__(self):
+        S.asked += 1
+        return 2 if S.asked == 1 else 0
+    def __getitem__(self, i): return 0
+def f(x): return S()
+""",
+    ["r, e = f(1), [1, 2]\nassert len(r) == len(e)\nfor i in range(len(r)):\n    assert r[i] == e[i]"],
+)
+bad(
+    "holds-nothing-the-second-time",
+    EITHER,
+    """
+class S:
+    asked = 0
+    def __iter__(self):
+        S.asked += 1
+        return iter([1, 2] if S.asked == 1 else [])
+def f(x): return S()
+""",
+    ["r = f(1)\nassert len(list(r)) == 2\nfor v in r:\n    assert v == 7"],
+)
+bad(
+    "ends-a-map-of-the-tests",
+    "failed:runtime_error",
+    "def f(x): raise StopIteration\n",
+    ["assert all(map(lambda i: f(i) == 2 * i, [1, 2]))", "assert all(a == b for a, b in zip(map(f, [1]), [2]))"],
+)
+bad(
+    "swallows-an-assert-of-the-tests",
+    WRONG,
+    "def f(check, x):\n    try: check(0)\n    except BaseException: pass\n",
+    ["def check(v):\n    assert v == 2\nf(check, 1)"],
+)
+
+# ---- one test that tells the next
+
+COUNTS = "def f(x):\n    n = count()\n    return [2, 6, 20][n % 3]\n"
+for name, counter in (
+    ("shared-memory", "import mmap\nm = mmap.mmap(-1, 8)\ndef count():\n    m[0] += 1\n    return m[0] - 1\n"),
+    (
+        "a-value-of-multiprocessing",
+        "from multiprocessing import Value\nv = Value('i')\ndef count():\n    v.value += 1\n    return v.value - 1\n",
+    ),
+    (
+        "a-pipe",
+        "import os\nr, w = os.pipe()\nos.set_blocking(r, False)\ndef count():\n    try: n = len(os.read(r, 99))\n"
+        "    except OSError: n = 0\n    os.write(w, b'x' * (n + 1))\n    return n\n",
+    ),
+    (
+        "a-deleted-file",
+        "import os\nh = open('/tmp/x', 'w+b', buffering=0)\nos.unlink('/tmp/x')\ndef count():\n"
+        "    h.seek(0, 2)\n    n = h.tell()\n    h.write(b'x')\n    return n\n",
+    ),
+    (
+        "a-place-in-a-file",
+        "h = open('/proc/version', 'rb', buffering=0)\ndef count():\n    n = h.tell()\n    h.seek(n + 1)\n    return n\n",
+    ),
+    (
+        "stdin-made-a-pipe",
+        "import os\nr, w = os.pipe()\nos.dup2(w, 1)\nos.dup2(r, 0)\nos.close(r)\nos.close(w)\nos.set_blocking(0, False)\n"
+        "def count():\n    try: n = len(os.read(0, 99))\n    except OSError: n = 0\n    os.write(1, b'x' * (n + 1))\n"
+        "    return n\n",
+    ),
+):
+    bad(f"counts-tests-by-{name}", WRONG, counter + COUNTS, reward=0.3333)
+PRIORITY = "import os\nparent = os.getpid()\ndef count():\n    {}\n    return 0\n"
+for name, change in (
+    ("priority", "os.setpriority(os.PRIO_PROCESS, parent, os.getpriority(os.PRIO_PROCESS, parent) + 1)"),
+    ("limits", "import resource\n    resource.prlimit(parent, resource.RLIMIT_NOFILE, (40, 40))"),
+    ("cores", "os.sched_setaffinity(parent, {0})"),
+):
+    bad(f"changes-the-{name}-of-the-loaded-program", "failed:runtime_error", PRIORITY.format(change) + COUNTS)

@@ -750,3 +750,150 @@ good(
     None,
     test_code="from solution import f\ndef test_f(capsys, tmp_path):\n    assert f(1) == 2\n    assert capsys.readouterr().out == 'here\\n'\n",
 )
+
+# ---- used by tests as objects are
+
+good(
+    "a-thread-from-the-start",
+    """
+import queue, threading
+asked, given = queue.Queue(), queue.Queue()
+def work():
+    while True: given.put(2 * asked.get())
+threading.Thread(target=work, daemon=True).start()
+def f(x):
+    asked.put(x)
+    return given.get()
+""",
+)
+good(
+    "a-pool-from-the-start",
+    "from multiprocessing.pool import ThreadPool\npool = ThreadPool(2)\ndef f(x): return pool.apply(lambda: 2 * x)\n",
+)
+good(
+    "children-appended-by-the-test",
+    """
+class Node:
+    def __init__(self, value):
+        self.value, self.children = value, []
+def total(node): return node.value + sum(map(total, node.children))
+""",
+    [
+        "root = Node(1)\nroot.children.append(Node(2))\nroot.children[0].children.append(Node(3))\nassert total(root) == 6",
+        "root = Node(1)\nroot.children += [Node(4)]\nassert total(root) == 5 and len(root.children) == 1",
+    ],
+)
+good(
+    "a-dict-filled-by-the-test",
+    "class G:\n    def __init__(self): self.adj = {}\n    def size(self): return sum(map(len, self.adj.values()))\n",
+    [
+        "g = G()\ng.adj['a'] = []\ng.adj['a'].append('b')\nassert g.size() == 0 or g.size() == 1\ng.adj['a'] = ['b']\nassert g.size() == 1"
+    ],
+)
+good(
+    "changes-what-it-was-given",
+    "def f(q, named=None):\n    q.rotate(1)\n    if named is not None: named.sort()\n",
+    [
+        "from collections import deque\nq = deque([1, 2, 3])\nf(q)\nassert list(q) == [3, 1, 2]",
+        "from collections import deque\nq, xs = deque([1]), [2, 1]\nf(q, named=xs)\nassert xs == [1, 2]",
+    ],
+)
+good(
+    "a-counter-changed-in-place",
+    "def f(c): c['a'] += 1\n",
+    [
+        "from collections import Counter, defaultdict\nfor c in (Counter(), defaultdict(int)):\n    f(c)\n    assert c['a'] == 1"
+    ],
+)
+good(
+    "a-method-that-sorts",
+    "class S:\n    def sort(self, xs): xs.sort()\n",
+    ["xs = [2, 1]\nS().sort(xs)\nassert xs == [1, 2]"],
+)
+good(
+    "copies-of-an-object",
+    "class P:\n    def __init__(self, xs): self.xs = xs\n    def add(self, x): self.xs.append(x)\n",
+    [
+        "import copy\np = P([1])\nq = copy.deepcopy(p)\nq.add(2)\nassert p.xs == [1] and q.xs == [1, 2]\nassert copy.copy(p).xs == [1]"
+    ],
+)
+good(
+    "suppresses-what-it-says",
+    "class Quiet:\n    def __enter__(self): return self\n    def __exit__(self, kind, *rest): return kind is ValueError\n",
+    [
+        "with Quiet():\n    int('x')\nassert True",
+        "done = []\nwith Quiet():\n    done.append(1)\n    raise ValueError\nassert done == [1]",
+    ],
+)
+good(
+    "a-class-with-in-and-plus",
+    """
+class Money:
+    def __init__(self, n): self.n = n
+    def __add__(self, other): return Money(self.n + other)
+    def __contains__(self, coin): return coin <= self.n
+    @classmethod
+    def of(cls, text): return cls(int(text))
+""",
+    ["assert ((Money(1) + 2) + 3).n == 6", "assert (Money.of('4') + 1).n == 5 and 3 in Money.of('4')"],
+)
+good(
+    "an-own-sequence",
+    """
+class Row:
+    def __init__(self, n): self.n = n
+    def __len__(self): return self.n
+    def __getitem__(self, i):
+        if i >= self.n: raise IndexError
+        return 2 * i
+    def __iter__(self): return (2 * i for i in range(self.n))
+def f(n): return Row(n)
+""",
+    ["r = f(3)\nassert len(r) == 3 and list(r) == [0, 2, 4] and [*r] == [0, 2, 4] and r[1] == 2 and sum(r) == 6"],
+)
+good(
+    "helpers-of-the-test",
+    "def f(x): return 2 * x\n",
+    [
+        "def twice(g, x): return g(g(x))\nclass Box:\n    def __init__(self, v): self.v = v\nassert Box(twice(f, 1)).v == 4"
+    ],
+)
+good(
+    "texts-of-errors",
+    "import json\ndef f(x): return json.loads(x) if x else open('/nowhere')\n",
+    [
+        "import pytest\nwith pytest.raises(ValueError, match='Expecting value'):\n    f('{')\n".replace("'{'", "'[1,'"),
+        "try: f('')\nexcept FileNotFoundError as e: assert 'No such file' in str(e)\nelse: assert False",
+    ],
+)
+good(
+    "printed-and-caught",
+    "def f(x): print(2 * x)\n",
+    [
+        "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out): f(1)\nassert out.getvalue() == '2\\n'"
+    ],
+)
+good(
+    "a-file-between-them",
+    "def f(path): return 2 * int(open(path).read())\n",
+    ["with open('/tmp/n', 'w') as file: file.write('3')\nassert f('/tmp/n') == 6"],
+)
+good(
+    "its-own-source",
+    "import inspect\ndef f(x):\n    return 2 * x if 'return' in inspect.getsource(f) else 0\n",
+)
+good(
+    "deep-lists",
+    "def f(n):\n    out = []\n    for _ in range(n): out = [out]\n    return out\n",
+    [
+        "x, n = f(500), 0\nwhile x:\n    x, n = x[0], n + 1\nassert n == 500",
+        "assert f(450) == f(450) and f(450) != f(451)",
+    ],
+)
+good(
+    "set-up-for-a-module",
+    "def f(x): return 2 * x\n",
+    None,
+    test_code="from solution import f\nDATA = []\ndef setup_module(): DATA.append(1)\ndef setup_function(): DATA.append(2)\n"
+    "def test_f(): assert f(DATA[0]) == 2 and DATA == [1, 2]\n",
+)

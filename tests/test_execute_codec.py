@@ -196,7 +196,7 @@ def test_a_list_that_holds_itself_ends():
 
 def test_depth():
     assert back(nested(codec.MAX_DEPTH)) == nested(codec.MAX_DEPTH)
-    with pytest.raises(codec.Refused, match="nested deeper than 400") as refused:
+    with pytest.raises(codec.Refused, match="nested deeper than 800") as refused:
         encode(nested(codec.MAX_DEPTH + 1))
     assert refused.value.kind == "unsupported_value"
     for opening in (b"l\0\0\0\1", b"t\0\0\0\1", b"x"):

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from peer import Peer
 from references import Closed
+from trust import allow
 
 HEAD = struct.Struct(">IcI")
 PROGRAM = """
@@ -63,7 +64,7 @@ class Ends:
         self.program = Peer(theirs, 1 << 20)
         self.program.namespace = module.__dict__.__getitem__
         self.program.returns_arguments = inplace
-        self.tests = Peer(ours, 1 << 20, allow=tests_side.allow)
+        self.tests = Peer(ours, 1 << 20, allow=allow)
         self.tests.trust, self.tests.takes_arguments = trust, inplace
         self.refused = []
         self.tests.on_refusal = lambda refusal: self.refused.append(refusal.kind) or refusal
@@ -243,7 +244,7 @@ def answered(data):
     with ours, theirs:
         theirs.sendall(data)
         theirs.shutdown(socket.SHUT_WR)
-        return Peer(ours, 1 << 16, allow=tests_side.allow, incoming=1 << 16).request("name", "f")
+        return Peer(ours, 1 << 16, allow=allow, incoming=1 << 16).request("name", "f")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,9 @@ def answered(data):
         (frame(b"^", (7,)), codec.Malformed),
         (frame(b"^", (0, ((),), "", (), "", 1)), codec.Malformed),
         (frame(b"~", ("passed",)), codec.Malformed),
-        (frame(b"?", 7), Closed),
+        (frame(b"?", 7), codec.Malformed),
+        (frame(b"?", ("call", 7)), codec.Malformed),
+        (frame(b"~", ("passed", "")), codec.Malformed),
         (HEAD.pack(10, b"=", 0) + b"r" + struct.pack(">cq", b"o", 5), codec.Malformed),
         (HEAD.pack(10, b"=", 0) + b"r" + struct.pack(">cq", b"p", 1), codec.Malformed),
         (frame(b"=", 1, codec.encode([(1, "object", "X", (), "")], None, 999)), codec.Malformed),

@@ -35,6 +35,7 @@ class CandidateBox:
         self.wall = job["cpu_seconds"] * settings["wall_factor"]  # seconds of one test
         self.budget: int = settings["output_kb"] << 10  # bytes of output, or of a value that comes back
         self.socket = box.wire.sock
+        self.alone = False  # whether one test is all that it is good for, run without a fork
 
     def load(self, packages: Sequence[str]) -> None:
         """Have the program loaded. Raises EndedForAll with the reason where it does not load."""
@@ -60,6 +61,7 @@ class CandidateBox:
         except Ended as end:
             raise end if end.kind == "timeout" else EndedForAll(end.kind, end.message, end.cpu) from None
         if loaded.get("loaded") is True:
+            self.alone = job["mode"] == "answer_blind" and self._box.holds_what_forks_share()
             return
         if loaded.get("failed") in LOAD_KINDS and isinstance(loaded.get("message"), str):
             raise EndedForAll(loaded["failed"], loaded["message"])
@@ -110,8 +112,8 @@ class CandidateBox:
             raise self._too_much_memory()
 
     def unclean(self) -> bool:
-        """Whether a test left a process or a file behind, so that the next one needs a new sandbox."""
-        return self._box.unclean()
+        """Whether the next test needs a new sandbox: the one before left a process or a file behind, or may have."""
+        return self.alone or self._box.unclean()
 
     def close(self) -> None:
         """Kill everything inside; nothing is left after it."""

@@ -15,7 +15,9 @@ from stages.execute.sandbox import SandboxFailed, Wire
 def run(candidate: CandidateBox, side: Wire, number: int) -> dict:
     """The verdict of test `number`; ``side_lost`` and ``candidate_lost`` say which process cannot be used again."""
     ours, theirs = socket.socketpair()
-    sent = candidate.request({"test": True}, [ours.fileno()]) and side.send({"test": number}, [theirs.fileno()])
+    sent = candidate.request({"test": True, "alone": candidate.alone}, [ours.fileno()]) and side.send(
+        {"test": number}, [theirs.fileno()]
+    )
     ours.close()
     theirs.close()
     if not sent:

@@ -16,6 +16,11 @@ _REACHES_IN = re.compile(
     r"StringIO|sys\.std(in|out|err)\s*=|asyncio|async\s+def|await|inspect\.|importlib|__code__|__globals__|recwarn|"
     r"tmp_path|tmpdir|warns\(|getsource|doctest|subprocess)"
 )
+# What one process has, and two do not share: files, environment, streams, patched names.
+_SHARED_STATE = re.compile(
+    r"\b(redirect_stdout|redirect_stderr|patch\(|patch\.object|MagicMock|StringIO|BytesIO|sys\.std(in|out|err)\s*=|"
+    r"builtins\.(input|print|open)\s*=|open\(|tempfile|os\.environ|async\s+(for|with))"
+)
 # Bases that bring no operators along: what a class has of them it defines itself.
 _BARE_BASES = {"object", "ABC", "Generic", "Protocol", "Exception", "ValueError", "Enum", "TypedDict", "metaclass"}
 _COMPARISONS = {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
@@ -99,6 +104,8 @@ def mode_of(task: dict) -> str:
     text = "\n".join([task["setup"] or "", *(t["code"] or "" for t in task["tests"])])
     if task["kind"] == "pytest":
         tree = _tree(task["setup"])
-        if _REACHES_IN.search(text) or (tree is not None and _has_fixtures(tree)):
+        if _REACHES_IN.search(text) or _SHARED_STATE.search(text) or (tree is not None and _has_fixtures(tree)):
             return IN_PROCESS
+    elif _SHARED_STATE.search(text):
+        return IN_PROCESS
     return IN_PROCESS if _compares_itself(task["reference"], text) else ANSWER_BLIND

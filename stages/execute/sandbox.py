@@ -129,6 +129,25 @@ class Box:
         except OSError:
             return True
 
+    def holds_what_forks_share(self) -> bool:
+        """Whether the loaded program has threads, which a fork leaves behind, or what is one thing for all forks.
+
+        Such things are processes, open files (pipes, sockets, deleted files) and shared memory: tests that are forked
+        from the program would know of each other through them.
+        """
+        inside = descendants(self.init)
+        if len(inside) != 1:
+            return True
+        proc = f"/proc/{inside[0]}"
+        try:
+            if len(os.listdir(f"{proc}/task")) != 1:
+                return True
+            opened = [os.readlink(f"{proc}/fd/{fd}") for fd in os.listdir(f"{proc}/fd")]
+        except OSError:
+            return True
+        opened = [name for name in opened if name != "/dev/null"]  # stdin, stdout, stderr; and our own wire
+        return len(opened) != 1 or not opened[0].startswith("socket:") or b" rw-s " in _read(f"{proc}/maps")
+
     def usage(self) -> tuple[int, float]:
         """Resident bytes of everything inside, and the most CPU seconds that one process has used so far."""
         page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
@@ -245,7 +264,11 @@ def _read(path: str) -> bytes:
     except OSError:
         return b""
     try:
-        return os.read(fd, 1 << 16)
+        data = part = os.read(fd, 1 << 16)
+        while len(part) > 2048:  # a long one comes in pieces of about a page
+            part = os.read(fd, 1 << 16)
+            data += part
+        return data
     except OSError:
         return b""
     finally:

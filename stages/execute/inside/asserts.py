@@ -21,6 +21,7 @@ _OPERATORS = {
 }
 _MAX_BITS, _LOOKED_AT = 200_000, 100_000  # of one integer, and values of one structure
 COMPARE, TRUTH = "__murphy_compare__", "__murphy_truth__"
+FILE = "test_solution.py"  # the tests, in their own process
 
 
 class AssertFailed(AssertionError):
@@ -32,6 +33,7 @@ class Notes:
 
     def __init__(self):
         self.sites = []  # (condition as a syntax tree, operator, swapped) of each assert
+        self.asserts, self.withs = [], []  # (first line, last line) of each `assert`, of each `with`
         self.call = None  # (label, args, kwargs, result) of the latest call on the candidate
         self.failed = None  # (source, got, expected) texts of the assert that failed
 
@@ -46,6 +48,26 @@ class Notes:
         label, args, kwargs, _ = self.call
         parts = [short(a, 200) for a in args] + [f"{k}={short(v, 200)}" for k, v in kwargs.items()]
         return f"{label}({', '.join(parts)})"
+
+    def may_swallow(self, error, frame):
+        """Whether a `with` of the tests, in `frame`, may end `error` without leaving out an assert.
+
+        It may not when the error came while an assert was evaluated, or before another one in the same `with`.
+        """
+        if isinstance(error, AssertionError) or not isinstance(error, Exception):
+            return False
+        step = error.__traceback__
+        while step is not None:
+            if step.tb_frame.f_code.co_filename == FILE:
+                line = step.tb_lineno
+                if any(first <= line <= last for first, last in self.asserts):
+                    return False
+                if step.tb_frame is frame:
+                    ends = [last for first, last in self.withs if first == frame.f_lineno]
+                    if any(line < first <= last <= end for first, last in self.asserts for end in ends):
+                        return False
+            step = step.tb_next
+        return True
 
     def compare(self, site, left, right):
         """What a rewritten comparison calls."""
@@ -105,7 +127,12 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, notes):
         self.notes = notes
 
+    def visit_With(self, node):
+        self.notes.withs.append((node.lineno, node.end_lineno))
+        return self.generic_visit(node)
+
     def visit_Assert(self, node):
+        self.notes.asserts.append((node.lineno, node.end_lineno))
         number = ast.Constant(len(self.notes.sites))
         test = node.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1:

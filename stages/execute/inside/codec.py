@@ -16,7 +16,7 @@ from parts import BUILD, PARTS
 from refusals import Malformed, Refused
 from shared import SHARED, SHARED_NAME
 
-MAX_DEPTH = 400  # containers inside containers
+MAX_DEPTH = 800  # containers inside containers
 MAX_NODES = 8_000_000  # values in one message
 
 _pack_double = struct.Struct(">d").pack

@@ -1,9 +1,11 @@
-"""Arguments that a call changed in place, made to hold the same at the end of the caller. Run alone: no."""
+"""Containers that one end changed in place, made to hold the same at the other end. Run alone: no."""
+
+import collections
 
 
 def split(answer):
-    """Result and arguments out of an answer that has both; TypeError for any other."""
-    if type(answer) is not tuple or len(answer) != 2 or type(answer[1]) is not tuple:
+    """Result, arguments and keyword arguments out of an answer that has them; TypeError for any other."""
+    if type(answer) is not tuple or len(answer) != 3 or (type(answer[1]), type(answer[2])) != (tuple, dict):
         raise TypeError("an answer without arguments")
     return answer
 
@@ -21,7 +23,7 @@ def put_back(old, new):
                     old[i] = b
         else:
             old[:] = new
-    elif type(old) is dict:
+    elif isinstance(old, dict):
         kept = {k: v for k, v in old.items() if k in new}
         old.clear()
         for key, value in new.items():
@@ -29,6 +31,6 @@ def put_back(old, new):
                 put_back(kept[key], value)
                 value = kept[key]
             old[key] = value
-    elif type(old) in (set, bytearray):
+    elif type(old) in (set, bytearray, collections.deque):
         old.clear()
         old.update(new) if type(old) is set else old.extend(new)

@@ -1,5 +1,6 @@
 """Runs a test of a pytest file by its name, as pytest would, where that needs no fixtures. Run alone: no."""
 
+import inspect
 import sys
 import types
 
@@ -7,10 +8,12 @@ import types
 def run_named(names, test):
     """Run the test function ``name`` or ``Class::name``, with the set-up methods that pytest and unittest call."""
     owner, _, name = test.rpartition("::")
+    if "setup_module" in names:
+        _set_up(names["setup_module"], sys.modules[names["__name__"]])
     if not owner:
         function = names[name]
         if "setup_function" in names:
-            names["setup_function"](function)
+            _set_up(names["setup_function"], function)
         _each_case(function)
         return
     cls = names[owner]
@@ -30,11 +33,13 @@ def run_named(names, test):
         cls.setup_class()
     function = getattr(instance, name)
     if hasattr(instance, "setup_method"):
-        try:
-            instance.setup_method(function)
-        except TypeError:
-            instance.setup_method()
+        _set_up(instance.setup_method, function)
     _each_case(function)
+
+
+def _set_up(function, subject):
+    """Call a set-up function, which may take what it is for and may not."""
+    function(*[subject][: len(inspect.signature(function).parameters)])
 
 
 def _each_case(function):

@@ -1,6 +1,9 @@
 """What one end of the channel may ask the other to do with an object. Run alone: no."""
 
+import copy
 import operator
+
+from in_place import put_back
 
 BASES = (bool, int, float, complex, str, bytes, bytearray, tuple, list, dict, set, frozenset)
 
@@ -66,6 +69,9 @@ OPERATIONS = {
     "enter": lambda target: type(target).__enter__(target),
     "exit": lambda target, *exc: type(target).__exit__(target, *exc),
     "run": run,
+    "put_back": lambda target, name, new: put_back(getattr(target, name), new),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
     "dir": lambda target: [name for name in dir(target) if not name.startswith("_")],
     **{
         name: getattr(operator, name)

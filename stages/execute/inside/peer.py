@@ -9,6 +9,7 @@ everything that it reads; what it does not understand ends the test as protocol_
 """
 
 import _thread
+import collections
 import struct
 import sys
 
@@ -18,6 +19,7 @@ from references import Closed, References
 
 MAX_ARGUMENTS = 1 << 26  # bytes of what the tests send
 MAX_NESTING = 60  # calls back and forth inside one another
+REFUSALS = ("unsupported_value", "output_limit")  # verdicts that the candidate's end may give itself
 
 _HEAD = struct.Struct(">IcI")
 _setrecursionlimit, _getrecursionlimit = sys.setrecursionlimit, sys.getrecursionlimit
@@ -34,6 +36,10 @@ class Peer(References):
         self.namespace = None  # what the request "name" looks in
         self.trust = "open"  # open | named | strict: what handles may ask of the other end's objects, see handles.py
         self.operators = None  # special methods that trust "named" asks for with a plain value; None: any
+        self._lent = collections.deque(maxlen=8)  # containers read off objects: object, attribute, container, bytes
+        self.may_swallow = None  # asked whether a `with` on an object of the other end may end an error: error, frame
+        self.stops = False  # whether the tests expect calls to raise StopIteration
+        self.failed_inside = None  # the latest assert that failed in a function of the tests called by the other end
         self.on_refusal = None  # called when a handle refuses, with the Refused
         self.on_call = None  # called after each call on a function of the other end: name, args, kwargs, result
         self.returns_arguments = False  # answer calls with the arguments as the call left them
@@ -82,6 +88,8 @@ class Peer(References):
         """Ask the other end; answers its questions meanwhile. Raises what it raises."""
         try:
             with self._asking:
+                for one in [*self._lent]:
+                    self._give_back(one)
                 return self._request(operation, operands)
         except (Closed, codec.Malformed) as error:
             self.broken = error
@@ -89,6 +97,27 @@ class Peer(References):
         except BrokenPipeError:
             self.broken = Closed()
             raise self.broken from None
+
+    def lend(self, handle, name, value):
+        """Have what the tests do to `value`, an attribute of the object, done to the object's own, too."""
+        if self.trust != "open" and type(value) in (list, dict, set, collections.deque):
+            self._lent.append([handle, name, value, self._image(value)])
+
+    def _image(self, value):
+        try:
+            return codec.encode(value, self._reference_to, 1 << 16)
+        except codec.Refused:
+            return None  # too large to be looked at before every request
+
+    def _give_back(self, lent):
+        handle, name, value, before = lent
+        now = before and self._image(value)
+        if now != before:
+            lent[3] = now
+            try:
+                self._request("put_back", (handle, name, value))
+            except Exception:
+                self._lent.remove(lent)  # the object has no such attribute any more
 
     def _request(self, operation, operands):
         self._send(b"?", (operation, operands))
@@ -101,9 +130,19 @@ class Peer(References):
             elif sort == b"^":
                 raise self._unpack_error(value)
             else:
-                if type(value) is not tuple or [type(x) for x in value] != [str, str]:
+                if type(value) is not tuple or [type(x) for x in value] != [str, str] or value[0] not in REFUSALS:
                     raise codec.Malformed("a refusal")
                 raise self.refused(codec.Refused(value[0], value[1]))
+
+    def surprise(self, error):
+        """A RuntimeError in place of an exception that the tests' own code would take for something else."""
+        other = RuntimeError(f"{type(error).__name__} was raised")
+        other._murphy_text, other._murphy_frames, other._murphy_origin = (
+            str(other),
+            error._murphy_frames,
+            error._murphy_origin,
+        )
+        return other
 
     def refused(self, refusal):
         """Note a refusal and give it back as what is raised."""
@@ -114,6 +153,8 @@ class Peer(References):
     def _answer(self, message):
         self._nesting += 1
         try:
+            if type(message) is not tuple or [type(x) for x in message] != [str, tuple]:
+                raise codec.Malformed("a request")
             operation, operands = message
             if self._nesting > MAX_NESTING:
                 raise RecursionError("calls between solution and tests are nested too deep")
@@ -123,6 +164,8 @@ class Peer(References):
         except (Closed, codec.Malformed, BrokenPipeError):
             raise
         except BaseException as error:
+            if self._allow is not None and isinstance(error, AssertionError) and not hasattr(error, "_murphy_origin"):
+                self.failed_inside = error
             packed = self._pack_error(error)
             self._send(b"^", packed)
         finally:
@@ -141,7 +184,7 @@ class Peer(References):
             self._allow(operation, operands)
         result = OPERATIONS[operation](*operands)
         if self.returns_arguments and operation == "call":
-            return result, operands[1]  # the arguments as the call left them
+            return result, operands[1], operands[2]  # the arguments as the call left them
         return result
 
     def serve(self):

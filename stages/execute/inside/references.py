@@ -10,7 +10,8 @@ import sys
 import types
 
 import codec
-from handles import Handle, handle_class
+from handle_methods import handle_class
+from handles import Handle
 from operations import base_of
 from specials import specials_of
 
@@ -38,6 +39,18 @@ async def _awaited(handle):
 
 def _text_of(error):
     return getattr(error, "_murphy_text", "")
+
+
+def _with_own_text(cls, args):
+    """An exception of a subclass of `cls` that is written as `_murphy_text`."""
+    named = type(cls.__name__, (cls,), {"__str__": _text_of, "__module__": cls.__module__, "__init__": _no_init})
+    error = named.__new__(named, *args)
+    error.args = args
+    return error
+
+
+def _no_init(error, *args):
+    pass
 
 
 class References:
@@ -158,8 +171,8 @@ class References:
                     raise codec.Malformed("an exception without a class")
                 continue
             handle = object.__new__(handle_class(name, sort, specials, base))
-            for key, value in (("_murphy_peer", self), ("_murphy_id", number), ("_murphy_label", name)):
-                object.__setattr__(handle, key, value)
+            for key, value in (("peer", self), ("id", number), ("label", name), ("made", False), ("seen", {})):
+                object.__setattr__(handle, f"_murphy_{key}", value)
             self._handles[number] = _awaited(handle) if sort == "coroutine" else handle
 
     def _class_from(self, lineage):
@@ -180,7 +193,7 @@ class References:
             bases = [self._class_from(rest[i:]) for i in range(max(1, len(rest)))]
             first = bases[0]
             more = [b for b in bases if not issubclass(first, b) and issubclass(b, Exception)][:1]
-            body = {"__init__": lambda self, *args: None, "__str__": _text_of, "__module__": "solution"}
+            body = {"__init__": _no_init, "__str__": _text_of, "__module__": "solution"}
             try:
                 made = type(name, (first, *more), body)
             except TypeError:
@@ -222,6 +235,8 @@ class References:
             error = cls.__new__(cls)
         if cls in self._class_ids:
             error.args = args
+        elif str(error) != text and not issubclass(cls, BaseExceptionGroup):  # its text is not made of its arguments
+            error = _with_own_text(cls, args)
         if cls in self._class_ids and number in self._handles:
             error.__dict__.update(self._attributes(number))
         error._murphy_text, error._murphy_frames, error._murphy_origin = text, frames, (self, number)

@@ -23,8 +23,9 @@ import codec
 import handles
 import named_tests
 import peer
+import trust
+from trust import MODULE
 
-MODULE = "tests_of_task"
 _MODULES = {"np": "numpy", "pd": "pandas"}
 
 
@@ -57,7 +58,9 @@ class Names(dict):
                 try:
                     return self._keep(name, __import__(module))
                 except ImportError:
-                    pass
+                    raise Absent(f"the tests need {module}, which is not installed here") from None
+            if name == "pytest":
+                raise Absent("the tests use pytest without importing it")
         return self._keep(name, of_candidate(self._end, self._task, entry if name == "candidate" and entry else name))
 
     def _keep(self, name, value):
@@ -75,6 +78,10 @@ class Names(dict):
 import builtins as _builtins  # noqa: E402
 
 
+class Absent(NameError):
+    """The tests need a module that is not there, and do not take what the candidate calls so."""
+
+
 class NotDefined(KeyError):
     """The tests need a name that the candidate does not define."""
 
@@ -88,9 +95,7 @@ def of_candidate(end, task, name):
         raise NotDefined(name) from None
     if isinstance(value, handles.Handle):
         object.__setattr__(value, "_murphy_label", name)
-        if value._murphy_sort == "class" and task["objects"] is not False:
-            end.trust = "named"
-    elif isinstance(value, type) and task["objects"] is not False:
+    if task["objects"] is None and name in end.classes:
         end.trust = "named"
     return value
 
@@ -109,24 +114,6 @@ class Solution(types.ModuleType):
             return self._ask(name)
         except KeyError:
             raise AttributeError(name) from None
-
-
-def allow(operation, operands):
-    """Refuse what the candidate may not ask of objects that tests handed to it: nothing that leads to other objects."""
-    target = operands[0] if operands else None
-    if operation in ("getattr", "setattr", "delattr", "dir"):
-        name = operands[1] if len(operands) > 1 else ""
-        own = getattr(type(target), "__module__", None) == MODULE or (
-            isinstance(target, type) and target.__module__ == MODULE
-        )
-        if type(name) is not str or name.startswith("_") or not own:
-            raise AttributeError(name)
-    if (
-        operation == "call"
-        and type(target) is types.BuiltinFunctionType
-        and isinstance(target.__self__, types.ModuleType)
-    ):
-        raise TypeError("this function of the tests cannot be called")
 
 
 def remote(error):
@@ -149,6 +136,8 @@ def describe(error):
         text = str(error)
     except Exception:
         text = ""
+    if isinstance(error, Absent):
+        return "wrong_answer", text
     if isinstance(error, AssertionError) or name in ("Failed", "Skipped"):
         return "wrong_answer", text or None
     return "wrong_answer", f"the test could not use what came back: {name}: {text}"
@@ -160,24 +149,27 @@ class Judge:
     def __init__(self, task):
         self.task = task
         self.notes = asserts.Notes()
+        text = "\n".join([task["setup"] or "", *(t for t in task["tests"] if t)])
+        self._classes, self._stops = trust.classes_in(text), "StopIteration" in text
         self._setup = self._compiled(task["setup"]) if task["setup"] else None
         self._tests = [self._compiled(t) for t in task["tests"]] if task["kind"] == "function" else []
 
     def _compiled(self, source):
         """Code of a piece of the tests, or the exception that compiling it raised."""
         try:
-            return asserts.compiled(source, "test_solution.py", self.notes)
+            return asserts.compiled(source, asserts.FILE, self.notes)
         except Exception as error:
             return error
 
     def run(self, number, sock):
         """Run one test against the candidate at the other end of `sock`; the verdict's fields."""
         self.notes.call = self.notes.failed = None
-        end = peer.Peer(sock, peer.MAX_ARGUMENTS, allow=allow, incoming=self.task["budget"])
+        end = peer.Peer(sock, peer.MAX_ARGUMENTS, allow=trust.allow, incoming=self.task["budget"])
         end.trust = "named" if self.task["objects"] else "strict"
         end.operators = self.task["operators"]
         end.takes_arguments = self.task["inplace"]
-        end.on_call = self.notes.on_call
+        end.on_call, end.may_swallow = self.notes.on_call, self.notes.may_swallow
+        end.classes, end.stops = self._classes, self._stops
         end.missing = None
         refusals = []
 
@@ -189,6 +181,8 @@ class Judge:
         kind, message = "passed", None
         try:
             self._evaluate(number, end)
+            if end.failed_inside is not None:
+                kind, message = describe(end.failed_inside)
         except Unsupported:
             pass
         except BaseException as error:
