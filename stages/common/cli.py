@@ -7,6 +7,7 @@ import signal
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable
 
 from pydantic import BaseModel, ValidationError
@@ -28,6 +29,7 @@ def run(main: Callable[[list[str]], int | None], argv: list[str] | None = None) 
     """Call a stage's `main` with the command line and exit: 0, 2 after a UserError, 130 after Ctrl-C."""
     if os.environ.get("SNAKEMAKE_JOB"):  # alone in a shell, a stage may be sent to the background
         die_with_parent()
+    warnings.filterwarnings("ignore", category=SyntaxWarning, module="<")  # of programs and tests that are looked at
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_MININTERVAL", "10")  # a log needs no line per row
     try:

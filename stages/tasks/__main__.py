@@ -10,7 +10,6 @@ Import runs no code of a data set. Formats and fields are described in docs/data
 """
 
 import argparse
-import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -45,7 +44,6 @@ def _import(args: argparse.Namespace) -> None:
     from stages.tasks.selection import chosen, released, worded
     from stages.tasks.sources import converted, records
 
-    warnings.simplefilter("ignore", SyntaxWarning)  # about a data set's code, such as "\\d" in a plain string
     settings = settings_from(args, Tasks)
     module, rows, is_hub = records(settings, args.seed)
     rows = released(rows, module, settings.released_from, settings.released_until)
