@@ -1029,6 +1029,17 @@ COUNTS = "def f(x):\n    n = count()\n    return [2, 6, 20][n % 3]\n"
 for name, counter in (
     ("shared-memory", "import mmap\nm = mmap.mmap(-1, 8)\ndef count():\n    m[0] += 1\n    return m[0] - 1\n"),
     (
+        "executable-shared-memory",
+        "import mmap\nm = mmap.mmap(-1, 8, prot=7)\ndef count():\n    m[0] += 1\n    return m[0] - 1\n",
+    ),
+    (
+        "shared-memory-writable-later",
+        "import ctypes, mmap\nc = ctypes.CDLL(None)\nc.mmap.restype = ctypes.c_void_p\n"
+        "p = c.mmap(None, ctypes.c_size_t(4096), 0, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS, -1, ctypes.c_long(0))\n"
+        "def count():\n    c.mprotect(ctypes.c_void_p(p), ctypes.c_size_t(4096), 3)\n"
+        "    v = ctypes.c_int.from_address(p)\n    v.value += 1\n    return v.value - 1\n",
+    ),
+    (
         "a-value-of-multiprocessing",
         "from multiprocessing import Value\nv = Value('i')\ndef count():\n    v.value += 1\n    return v.value - 1\n",
     ),

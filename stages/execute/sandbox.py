@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -23,6 +24,9 @@ from stages.execute.cgroup import Group
 BOX = "/usr/local/box"  # where our own files stand inside; runtime.py binds them there
 MAX_MESSAGE = 1 << 20  # bytes of one message from inside
 _LENGTH = struct.Struct(">I")
+_MAX_FILE = 1 << 20  # bytes that are read of a file of /proc
+# Memory that forks share, writable or not: mprotect may make it so. Not files of the system, which is read-only.
+_SHARED_MAP = re.compile(rb"^\S+ ...s (?:\S+ ){3}(?! */usr/)", re.MULTILINE)
 
 
 def become_subreaper() -> None:
@@ -146,7 +150,13 @@ class Box:
         except OSError:
             return True
         opened = [name for name in opened if name != "/dev/null"]  # stdin, stdout, stderr; and our own wire
-        return len(opened) != 1 or not opened[0].startswith("socket:") or b" rw-s " in _read(f"{proc}/maps")
+        maps = _read(f"{proc}/maps")
+        return (
+            len(opened) != 1
+            or not opened[0].startswith("socket:")
+            or len(maps) >= _MAX_FILE  # not seen whole
+            or _SHARED_MAP.search(maps) is not None
+        )
 
     def usage(self) -> tuple[int, float]:
         """Resident bytes of everything inside, and the most CPU seconds that one process has used so far."""
@@ -265,7 +275,7 @@ def _read(path: str) -> bytes:
         return b""
     try:
         data = part = os.read(fd, 1 << 16)
-        while len(part) > 2048:  # a long one comes in pieces of about a page
+        while part and len(data) < _MAX_FILE:  # a piece may be short, whatever follows it
             part = os.read(fd, 1 << 16)
             data += part
         return data
