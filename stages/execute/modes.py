@@ -11,15 +11,15 @@ import re
 
 ANSWER_BLIND, STDIO, IN_PROCESS, NONE = "answer_blind", "stdio", "in_process", "none"
 
-_REACHES_IN = re.compile(
-    r"\b(monkeypatch|capsys|capfd|caplog|redirect_stdout|redirect_stderr|mock\.|patch\(|patch\.object|MagicMock|"
-    r"StringIO|sys\.std(in|out|err)\s*=|asyncio|async\s+def|await|inspect\.|importlib|__code__|__globals__|recwarn|"
-    r"tmp_path|tmpdir|warns\(|getsource|doctest|subprocess)"
-)
 # What one process has, and two do not share: files, environment, streams, patched names.
 _SHARED_STATE = re.compile(
     r"\b(redirect_stdout|redirect_stderr|patch\(|patch\.object|MagicMock|StringIO|BytesIO|sys\.std(in|out|err)\s*=|"
     r"builtins\.(input|print|open)\s*=|open\(|tempfile|os\.environ|async\s+(for|with))"
+)
+# What a pytest file does beyond that to reach into the program.
+_REACHES_IN = re.compile(
+    r"\b(monkeypatch|capsys|capfd|caplog|mock\.|asyncio|async\s+def|await|inspect\.|importlib|__code__|__globals__|"
+    r"recwarn|tmp_path|tmpdir|warns\(|getsource|doctest|subprocess)"
 )
 # Bases that bring no operators along: what a class has of them it defines itself.
 _BARE_BASES = {"object", "ABC", "Generic", "Protocol", "Exception", "ValueError", "Enum", "TypedDict", "metaclass"}
@@ -102,10 +102,10 @@ def mode_of(task: dict) -> str:
     if task["kind"] == "unittest":
         return IN_PROCESS
     text = "\n".join([task["setup"] or "", *(t["code"] or "" for t in task["tests"])])
+    if _SHARED_STATE.search(text):
+        return IN_PROCESS
     if task["kind"] == "pytest":
         tree = _tree(task["setup"])
-        if _REACHES_IN.search(text) or _SHARED_STATE.search(text) or (tree is not None and _has_fixtures(tree)):
+        if _REACHES_IN.search(text) or (tree is not None and _has_fixtures(tree)):
             return IN_PROCESS
-    elif _SHARED_STATE.search(text):
-        return IN_PROCESS
     return IN_PROCESS if _compares_itself(task["reference"], text) else ANSWER_BLIND

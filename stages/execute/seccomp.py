@@ -49,6 +49,11 @@ def clone_number(machine: str | None = None) -> int | None:
     return None if index is None else CLONE[index[0]]
 
 
+def _on(number: int, *steps: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
+    """Steps for the system call `number` alone; for any other they are jumped over."""
+    return [(_EQUAL, 0, len(steps), number), *steps]
+
+
 def program(machine: str | None = None, namespaces: bool = False) -> bytes | None:
     """The filter as bytes of ``struct sock_filter``; None on an architecture that is not listed.
 
@@ -64,18 +69,14 @@ def program(machine: str | None = None, namespaces: bool = False) -> bytes | Non
     if machine == "x86_64":
         code += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _KILL)]  # the x32 calls
     for number in numbers:
-        code += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _EPERM)]
+        code += _on(number, (_RETURN, 0, 0, _EPERM))
     for calls, argument in ITSELF.values():
-        code += [(_EQUAL, 0, 4, calls[index]), (_LOAD, 0, 0, 16 + 8 * argument), (_EQUAL, 0, 1, 0)]
-        code += [(_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _EPERM)]
-    code += [(_EQUAL, 0, len(FAMILIES) + 3, SOCKET[index]), (_LOAD, 0, 0, 16)]
-    code += [(_EQUAL, len(FAMILIES) - number, 0, family) for number, family in enumerate(FAMILIES)]
-    code += [(_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW)]
+        only_zero = [(_EQUAL, 0, 1, 0), (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _EPERM)]
+        code += _on(calls[index], (_LOAD, 0, 0, 16 + 8 * argument), *only_zero)
+    families = [(_EQUAL, len(FAMILIES) - place, 0, family) for place, family in enumerate(FAMILIES)]
+    code += _on(SOCKET[index], (_LOAD, 0, 0, 16), *families, (_RETURN, 0, 0, _EPERM), (_RETURN, 0, 0, _ALLOW))
     if not namespaces:
-        code += [
-            (_EQUAL, 0, 1, CLONE3[index]),
-            (_RETURN, 0, 0, _ENOSYS),
-        ]  # its flags lie in memory; libc then uses clone
-        code += [(_EQUAL, 0, 3, CLONE[index]), (_LOAD, 0, 0, 16), (_ANY_BIT, 0, 1, CLONE_NEW), (_RETURN, 0, 0, _EPERM)]
+        code += _on(CLONE3[index], (_RETURN, 0, 0, _ENOSYS))  # its flags lie in memory; libc then uses clone
+        code += _on(CLONE[index], (_LOAD, 0, 0, 16), (_ANY_BIT, 0, 1, CLONE_NEW), (_RETURN, 0, 0, _EPERM))
     code += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in code)

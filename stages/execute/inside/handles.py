@@ -39,9 +39,8 @@ class Handle:
         if isinstance(value, Handle) and value._murphy_sort in ("function", "class"):
             label = name if self._murphy_sort == "module" else f"{self._murphy_label}.{name}"
             object.__setattr__(value, "_murphy_label", label)
-            object.__setattr__(
-                value, "_murphy_made", self._murphy_sort == "class"
-            )  # perhaps a classmethod that makes one
+            # perhaps a classmethod that makes an object
+            object.__setattr__(value, "_murphy_made", self._murphy_sort == "class")
             base = BY_NAME.get(self._murphy_base)
             if base is not None and peer.trust == "strict" and hasattr(base, name):
                 return getattr(self._murphy_plain(), name)
